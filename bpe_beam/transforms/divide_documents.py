@@ -92,7 +92,7 @@ class _Divide(DocumentFn):
             if part.num_rows:
                 yield _output(document, elements.with_value(document.element, part), is_chosen)
 
-    def check(self, texts: pa.Array, batch: Any) -> None:
+    def check(self, document: Document, texts: pa.Array, batch: Any) -> None:
         """Accept every text; an unusable one has raised an error before."""
 
     def _for_validation(
