@@ -153,7 +153,7 @@ class WrittenTokens(NamedTuple):
         return tokens if tokenizer is None else tokens._replace(known=tokens._with(tokenizer))
 
     def facts(self, learned: str | None) -> TokenFacts:
-        """Return what follows from the tokenizer, maybe that of a side input."""
+        """Return what follows from the tokenizer, which may be a side input."""
         return self.known or self._with(cached_tokenizer(learned or ""))
 
     def _with(self, tokenizer: Tokenizer) -> TokenFacts:
