@@ -23,6 +23,7 @@ _OF_JOBS = {
     "tokenize": SHARDS,
     "convert": SHARDS,
     "stream-tokenize": WINDOWS,
+    "WriteTokens windows": WINDOWS,
 }
 
 

@@ -48,7 +48,7 @@ def stream_figures(storage: Storage, output: str) -> JsonObject:
         "windows_finished": len(windows.finished),
         "windows_open": len(windows.open),
         "first_open_window": windows.open[0] if windows.open else None,
-        "files": sum(len(manifest.plan["files"]) for manifest in manifests),
+        "files": sum(len(manifest.plan.get("files", ())) for manifest in manifests),
         "documents": totals.documents,
         "tokens": totals.tokens,
         "shards": totals.shards,

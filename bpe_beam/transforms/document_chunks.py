@@ -28,12 +28,12 @@ from bpe_beam.shards.document_batches import bounds_of
 from bpe_beam.shards.formats import shard_format
 from bpe_beam.shards.formats.interface import ShardOrigin
 from bpe_beam.shards.formats.table_schema import TEXT_BYTES
-from bpe_beam.shards.shard_rows import Shard, SourceTotals
+from bpe_beam.shards.shard_rows import Shard, SourceTotals, TokenlessSplit
 from bpe_beam.transforms import elements
 from bpe_beam.transforms import metrics as counters
 from bpe_beam.transforms.document_order import BatchOrder, order_of
 from bpe_beam.transforms.ids_and_sources import label_column, label_of
-from bpe_beam.transforms.token_origin import FINGERPRINT, WrittenTokens, require_framed
+from bpe_beam.transforms.token_origin import FINGERPRINT, TokenFacts, WrittenTokens, require_framed
 from bpe_beam.transforms.tokens_folder import TokensFolder
 from bpe_beam.workers.split_task import require_visible
 
@@ -92,13 +92,16 @@ class SplitToChunks(beam.DoFn):
     """Documents to their chunks, with their shards; and notes, each once per bundle.
 
     `in_order`: the shard of a document of `ReadDocuments` is its split, where it keeps its place;
-    other documents come after these.
+    other documents come after these. `with_ids`: ids are kept for formats without labels too.
     """
 
-    def __init__(self, shards: int, labelled: bool, in_order: bool = False) -> None:
+    def __init__(
+        self, shards: int, labelled: bool, in_order: bool = False, with_ids: bool = False
+    ) -> None:
         self.shards = shards
         self.labelled = labelled
         self.in_order = in_order
+        self.with_ids = with_ids
 
     def start_bundle(self) -> None:
         self._noted = Notes()
@@ -111,7 +114,7 @@ class SplitToChunks(beam.DoFn):
             self._noted = noted
             yield 0, (b"", -1, msgspec.json.encode(noted, order="deterministic"))
         if not self.labelled:
-            labels = [(None, source, None) for _, source, _ in labels]
+            labels = [(id_ if self.with_ids else None, source, None) for id_, source, _ in labels]
         order = self._order(element)
         for number, (document, label) in enumerate(zip(documents, labels, strict=True)):
             if order is not None:
@@ -265,62 +268,124 @@ class WrittenShard(Struct, frozen=True):
     has_sizes: bool = False  # whether the sizes of all its texts are known
 
 
+class GatheredDocuments:
+    """The documents of a shard, by their chunks in any order, in a local temporary file.
+
+    A context manager. Memory: about 250 bytes a document, 500 with labels.
+
+    Attributes:
+        names: The final names of the shard, of which there should be one.
+        noted: The notes about elements.
+        ids: After `write`, uint64[documents], a hash of the id of each, or 0.
+    """
+
+    def __init__(self, chunks: Iterable[Chunk]) -> None:
+        self._spool = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `__exit__`
+        self.names: set[str] = set()
+        self.noted = Notes()
+        self.ids: npt.NDArray[np.uint64] = np.zeros(0, np.uint64)
+        self._stored: list[_StoredChunk] = []
+        for document, position, ids in chunks:
+            if document:
+                self._stored.append(_StoredChunk(document, position, self._spool.tell(), len(ids)))
+                self._spool.write(ids)
+            elif position < 0:
+                self.noted |= decode(ids, Notes)
+            else:
+                self.names.add(ids.decode())
+        self._stored.sort()
+
+    def __enter__(self) -> GatheredDocuments:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._spool.close()
+
+    @property
+    def has_tokens(self) -> bool:
+        return any(chunk.size for chunk in self._stored if chunk.number >= 0)
+
+    @property
+    def digest(self) -> bytes:
+        """A hash of all documents."""
+        hashes = hashlib.blake2b(digest_size=_DIGEST_BYTES)
+        for chunk in self._stored:
+            hashes.update(chunk.document + chunk.number.to_bytes(8, "big", signed=True))
+        return hashes.digest()
+
+    def write(
+        self, name: str, number: int, folder: TokensFolder, facts: TokenFacts
+    ) -> WrittenShard:
+        """Write a shard, its documents in order; without tokens no file is written."""
+        _require_tokenizer(self.noted, facts.origin)
+        columns = facts.origin.columns if folder.arrangement is None else ()
+        origin = replace(facts.origin, columns=columns)
+        target = folder.storage, folder.shards_url, name, facts.vocab_size, origin
+        sources = _SourceSums()
+        ids = [self.ids]
+        with shard_format(folder.shards_format).writer(*target) as writer:
+            for documents in _batches(_documents(self._spool, self._stored)):
+                joined, bounds = _joined(documents)
+                require_framed(joined, bounds, origin)
+                sources.add(documents)
+                ids.append(np.array([_hash_of(label[0]) for _, label in documents], np.uint64))
+                writer.write_documents(joined, bounds, _labels(documents))
+        self.ids = np.concatenate(ids)
+        files = writer.result()
+        if folder.arrangement is None:  # or the arranged shards are counted
+            counters.counter("documents_written").inc(files.documents)
+            counters.counter("tokens_written").inc(files.tokens)
+        shard = Shard(
+            name=name,
+            split=number,
+            slices=(),
+            documents=files.documents,
+            text_bytes=sources.text_bytes or 0,
+            tokens=files.tokens,
+            rejects=0,
+            files=tuple(files.files),
+        )
+        has_sizes = sources.text_bytes is not None
+        return WrittenShard(shard, sources.totals(), self.noted.fields, has_sizes)
+
+
+def _hash_of(id_: str | None) -> int:
+    if id_ is None:
+        return 0
+    digest = hashlib.blake2b(id_.encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little") | 1
+
+
 def write_shard(
     element: tuple[int, Iterable[Chunk]],
     folder: TokensFolder,
     tokens: WrittenTokens,
     learned: str | None = None,
 ) -> Iterator[tuple[int, bytes]]:
-    """Write one shard, its documents in the order of their hashes; yield its row under one key."""
+    """Write one shard; yield its row under one key."""
     number, chunks = element
     require_visible(folder.storage, folder.url)
     folder.require_claimed()
     facts = tokens.facts(learned)
-    with tempfile.TemporaryFile() as spool:
-        names: set[str] = set()
-        noted = Notes()
-        stored: list[_StoredChunk] = []
-        for document, position, ids in chunks:
-            if document:
-                stored.append(_StoredChunk(document, position, spool.tell(), len(ids)))
-                spool.write(ids)
-            elif position < 0:
-                noted |= decode(ids, Notes)
-            else:
-                names.add(ids.decode())
-        _require_tokenizer(noted, facts.origin)
-        stored.sort()
-        name = names.pop() if len(names) == 1 else None
-        if name is None or bool(name) != any(chunk.size for chunk in stored if chunk.number >= 0):
+    with GatheredDocuments(chunks) as documents:
+        _require_tokenizer(documents.noted, facts.origin)
+        name = documents.names.pop() if len(documents.names) == 1 else None
+        if name is None or bool(name) != documents.has_tokens:
             raise DataError(LOST)
-        format_ = shard_format(folder.shards_format)
-        columns = facts.origin.columns if folder.arrangement is None else ()
-        origin = replace(facts.origin, columns=columns)
-        target = folder.storage, folder.shards_url
-        # Without tokens no file is written.
-        name = name or f"shard {number} without tokens"
-        sources = _SourceSums()
-        with format_.writer(*target, name, facts.vocab_size, origin) as writer:
-            for documents in _batches(_documents(spool, stored)):
-                joined, bounds = _joined(documents)
-                require_framed(joined, bounds, origin)
-                sources.add(documents)
-                writer.write_documents(joined, bounds, _labels(documents))
-    files = writer.result()
-    counters.counter("documents_written").inc(files.documents)
-    counters.counter("tokens_written").inc(files.tokens)
-    shard = Shard(
-        name=name,
-        split=number,
-        slices=(),
-        documents=files.documents,
-        text_bytes=sources.text_bytes or 0,
-        tokens=files.tokens,
-        rejects=0,
-        files=tuple(files.files),
-    )
-    row = WrittenShard(shard, sources.totals(), noted.fields, sources.text_bytes is not None)
+        row = documents.write(name or f"shard {number} without tokens", number, folder, facts)
     yield 0, msgspec.json.encode(row, order="deterministic")
+
+
+def tokenless(row: Shard) -> TokenlessSplit:
+    """Return the row of a shard without tokens, which has no files."""
+    return TokenlessSplit(
+        row.split,
+        slices=(),
+        documents=row.documents,
+        text_bytes=row.text_bytes,
+        rejects=0,
+        sources=row.sources,
+    )
 
 
 def with_sources(rows: Sequence[WrittenShard]) -> list[Shard]:

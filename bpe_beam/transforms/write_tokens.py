@@ -53,6 +53,7 @@ from bpe_beam.transforms.document_chunks import (
     Chunk,
     SplitToChunks,
     WrittenShard,
+    tokenless,
     with_sources,
     write_shard,
 )
@@ -65,6 +66,12 @@ from bpe_beam.transforms.token_origin import (
     settings_of,
 )
 from bpe_beam.transforms.tokens_folder import TokensFolder, remove_earlier_run
+from bpe_beam.transforms.write_windows import (
+    WindowFolder,
+    WriteWindows,
+    is_windows_folder,
+    windows_folder,
+)
 from bpe_beam.workers.document_encoding import Encoding, cached_tokenizer
 
 _MAX_SHARDS = 100_000
@@ -176,7 +183,7 @@ class WriteTokens(beam.PTransform):
         self.overwrite = overwrite
         names = self.storage.list_names(folder)
         require(
-            overwrite or not names,
+            overwrite or not names or is_windows_folder(self.storage, folder),
             f"must be empty or new, got {redact(folder)}, which has files: {list_few(names)}",
             "folder",
             remedy="give another one, or set overwrite=True to remove what bpe-beam wrote there",
@@ -198,23 +205,24 @@ class WriteTokens(beam.PTransform):
                 "WriteTokens: an element must be an output of Tokenize, such as a "
                 f"pyarrow.UInt32Array, got {tokens.element_type.__name__}"
             )
-        if not tokens.is_bounded or not isinstance(tokens.windowing.windowfn, GlobalWindows):
-            raise UsageError(
-                "WriteTokens needs bounded input in the global window, since it writes a folder "
-                "when all documents have arrived; for new files over time use bpe-beam "
-                "stream-tokenize"
-            )
         chosen = self.framing or settings_of(makers_of(tokens), self.tokenizer)
         known = WrittenTokens.of(self.tokenizer.known, chosen, self.columns, self.pad_token)
         self._require_begin(known.encoding)
         take_folder(tokens.pipeline, self.folder, "folder")
-        if self.overwrite:
-            remove_earlier_run(self.storage, self.folder)
-        self.storage.make_folder(self.folder)
         number = secrets.token_hex(16)
         target = TokensFolder(
             self.storage, self.folder, self.shards, self.format, number, self.arrangement
         )
+        if not tokens.is_bounded or not isinstance(tokens.windowing.windowfn, GlobalWindows):
+            return self._write_windows(tokens, target, known)
+        require(
+            not is_windows_folder(self.storage, self.folder),
+            f"must be empty or new, got {redact(self.folder)}, which has windows of a stream",
+            "folder",
+        )
+        if self.overwrite:
+            remove_earlier_run(self.storage, self.folder)
+        self.storage.make_folder(self.folder)
         labelled = shard_format(target.shards_format).labelled
         in_order = self.arrangement is not None
         split = beam.ParDo(SplitToChunks(self.shards, labelled, in_order))
@@ -257,6 +265,31 @@ class WriteTokens(beam.PTransform):
         return rows | "Arrange" >> ArrangeShards(
             arranger, partial(_documents, target), partial(end.arranged, arranger), learned
         )
+
+    def _write_windows(
+        self, tokens: beam.pvalue.PCollection, plain: TokensFolder, known: WrittenTokens
+    ) -> beam.pvalue.PCollection:
+        """Return the URLs of the manifests of window folders."""
+        require(not self.overwrite, "cannot be set for windows: remove the folder", "overwrite")
+        require(
+            self.tokenizer.known is not None,
+            "must be known when the pipeline is built, for windows",
+            "tokenizer",
+        )
+        settings = {
+            "tokenizer": known.facts(None).origin.fingerprint,
+            "format": self.format,
+            **known.encoding.settings,
+            "columns": list(self.columns),
+            "arrangement": msgspec.to_builtins(self.arrangement),
+        }
+        folder, record = windows_folder(plain, tokens, settings)
+        folder.begin(record)
+        labelled = shard_format(folder.shards_format).labelled
+        split = beam.ParDo(SplitToChunks(self.shards, labelled, with_ids=True))
+        end = _End(plain, self._encoding(known), self.columns)
+        windows = WriteWindows(folder, known, end)
+        return tokens | "SplitToChunks" >> split | "WriteWindows" >> windows
 
     def _require_begin(self, encoding: Encoding) -> None:
         """Refuse documents that begin with no token for a format that needs one."""
@@ -337,9 +370,13 @@ class _End(NamedTuple):
     columns: tuple[str, ...]
 
     def complete(
-        self, rows: Iterable[Shard | TokenlessSplit], learned: str | None, **known: Any
+        self,
+        rows: Iterable[Shard | TokenlessSplit],
+        learned: str | None = None,
+        target: WindowFolder | None = None,
+        **known: Any,
     ) -> str:
-        """Complete the folder of shards and splits; return the URL of the manifest."""
+        """Complete a folder of shards and splits; return the URL of the manifest."""
         tokenizer = self.encoding.tokenizer() if learned is None else cached_tokenizer(learned)
         data = tokenizer.json_bytes
         manifest = Manifest(
@@ -355,7 +392,8 @@ class _End(NamedTuple):
         )
         manifest = with_files(manifest, data)
         sizes = {file.name: file.bytes for shard in manifest.shards for file in shard.files}
-        return self.target.complete(manifest.to_bytes(), sizes, small_files(manifest, data))
+        small = small_files(manifest, data)
+        return (target or self.target).complete(manifest.to_bytes(), sizes, small)
 
     def of_hashes(
         self, element: tuple[int, Iterable[bytes]], learned: str | None = None
@@ -368,7 +406,7 @@ class _End(NamedTuple):
         numbers = [row.split for row in rows]
         if numbers != list(range(self.target.shards)) or [row.name for row in shards] != names:
             raise DataError(LOST)
-        url = self.complete([row if row.tokens else _tokenless(row) for row in rows], learned)
+        url = self.complete([row if row.tokens else tokenless(row) for row in rows], learned)
         _say_what_is_left_out(written, self.target)
         yield url
 
@@ -380,21 +418,8 @@ class _End(NamedTuple):
         arranged = arranger.finish(learned)
         target.claim([final for _, final in arranged.moves])
         for name, final in arranged.moves:
-            # Some were moved when this step was interrupted.
-            if target.storage.exists(target.path(name)):
-                target.storage.move(target.path(name), target.path(final))
+            target.storage.move(target.path(name), target.path(final))
         return self.complete(arranged.rows, learned, arranged=arranged.part)
-
-
-def _tokenless(row: Shard) -> TokenlessSplit:
-    return TokenlessSplit(
-        row.split,
-        slices=(),
-        documents=row.documents,
-        text_bytes=row.text_bytes,
-        rejects=0,
-        sources=row.sources,
-    )
 
 
 def _documents(target: TokensFolder, rows: Iterable[bytes]) -> list[Shard]:

@@ -1,0 +1,495 @@
+"""`WriteTokens` of a stream: folders `window-00000000`, `window-00000001`, … of shards.
+
+The shards of a pane wait in `work/documents` of the output, under names that follow from the
+window, the number of the pane and the documents. A window folder begins with its `__pane`, which
+names its shards and is written once: from then on its documents are written, whoever finishes it.
+So a step that a runner repeats, a job that is started again and two jobs at once write each shard
+into one window folder.
+
+Documents with an id are written once for each window of time, also if a source sends them again in
+another pane: a file in `work/ids` has the hashes of the ids of each shard.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import apache_beam as beam
+import msgspec
+import numpy as np
+import pyarrow as pa
+from apache_beam.transforms import trigger
+from apache_beam.transforms.window import BoundedWindow, GlobalWindow, GlobalWindows
+from apache_beam.utils.windowed_value import PaneInfo, PaneInfoTiming
+from msgspec import Struct
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from bpe_beam import json_structs
+from bpe_beam.errors import DataError, NotFoundError, UsageError
+from bpe_beam.folders.artifact_names import JOB_FILE, MANIFEST_FILE
+from bpe_beam.folders.job_json import JobRecord
+from bpe_beam.folders.output_folder import DOCUMENTS, recorded_job
+from bpe_beam.folders.receipts import WORK, TaskFolder, side_by_side
+from bpe_beam.folders.run_folder import remove_all_in
+from bpe_beam.shards.document_batches import DocumentBatch, bounds_of, document_batches
+from bpe_beam.shards.formats import shard_format
+from bpe_beam.shards.numbering import shard_name
+from bpe_beam.shards.shard_rows import ArrangedCorpus, ArrangedPart, Shard
+from bpe_beam.shards.windows import window_name, window_numbers
+from bpe_beam.storage import Storage, json_file, redact
+from bpe_beam.storage.create_exclusive import write_once
+from bpe_beam.transforms import metrics as counters
+from bpe_beam.transforms.arrange_tokens import Arranger
+from bpe_beam.transforms.document_chunks import (
+    Chunk,
+    GatheredDocuments,
+    WrittenShard,
+    tokenless,
+    with_sources,
+)
+from bpe_beam.transforms.token_origin import WrittenTokens
+from bpe_beam.transforms.tokens_folder import TokensFolder
+from bpe_beam.workers.split_task import require_visible
+
+PANE_FILE = "__pane"
+"""The first file of a window folder: the window of time, and the shards of its documents."""
+
+JOB = "WriteTokens windows"
+
+
+class PaneShard(Struct, frozen=True, forbid_unknown_fields=True):
+    """A shard of documents that waits to be written to a window folder.
+
+    Attributes:
+        name: Its name when it was written. It follows from what it has, so equal shards of equal
+            panes have one name.
+        row: The shard, maybe without documents that were written before.
+        late: Whether its pane was late.
+    """
+
+    name: str
+    row: WrittenShard
+    late: bool
+
+
+class _PaneFile(Struct, frozen=True, forbid_unknown_fields=True):
+    """The content of `__pane` without its checksum; the bounds are microseconds since 1970."""
+
+    version: int
+    stream: json_file.Sha256
+    number: json_file.Count
+    start: int | None  # None of the global window
+    end: int | None
+    shards: tuple[PaneShard, ...]
+
+    @property
+    def interval(self) -> tuple[int | None, int | None]:
+        return self.start, self.end
+
+
+@dataclass(frozen=True)
+class WindowsFolder(TokensFolder):
+    """The folder of a stream; `number` is the fingerprint of its `__job`."""
+
+    @property
+    def shards_url(self) -> str:
+        return self.path(f"{WORK}/{DOCUMENTS}")
+
+    def ids_url(self, name: str) -> str:
+        """Return the URL of the hashes of the ids of a shard's documents."""
+        return self.path(f"{WORK}/ids/{name}.bin")
+
+    def begin(self, record: JobRecord) -> None:
+        """Make the folder, or go on with one of the same stream."""
+        storage = self.storage
+        for name in (self.url, self.shards_url, self.path(f"{WORK}/ids")):
+            storage.make_folder(name)
+        if write_once(storage, self.path(JOB_FILE), record.to_bytes()):
+            return
+        found = recorded_job(storage, self.url)
+        if found is None or found.fingerprint != record.fingerprint:
+            raise UsageError(
+                f"WriteTokens: the folder {redact(self.url)} has windows of a stream with other "
+                "settings: give another folder, or the tokenizer, format and options of that one"
+            )
+
+
+def is_windows_folder(storage: Storage, url: str) -> bool:
+    """Return whether a stream writes to a folder, which it may go on with."""
+    record = recorded_job(storage, url)
+    return record is not None and record.job == JOB
+
+
+def windows_folder(
+    plain: TokensFolder, tokens: beam.pvalue.PCollection, settings: dict[str, Any]
+) -> tuple[WindowsFolder, JobRecord]:
+    """Return the folder of a stream and its `__job`, after a check of the windows of its input."""
+    windowing = tokens.windowing
+    is_global = isinstance(windowing.windowfn, GlobalWindows)
+    if is_global and isinstance(windowing.triggerfn, trigger.DefaultTrigger):
+        raise UsageError(
+            "WriteTokens: unbounded input in the global window never ends: put it into windows, "
+            "such as beam.WindowInto(FixedWindows(600)), or set a trigger"
+        )
+    if windowing.accumulation_mode == trigger.AccumulationMode.ACCUMULATING:
+        raise UsageError(
+            "WriteTokens: the windows accumulate panes, so that each pane would be written again; "
+            "use accumulation_mode=AccumulationMode.DISCARDING"
+        )
+    record = JobRecord(JOB, settings, MANIFEST_FILE, frozenset())
+    folder = WindowsFolder(
+        plain.storage, plain.url, plain.shards, plain.format, record.fingerprint, plain.arrangement
+    )
+    return folder, record
+
+
+class WriteWindows(beam.PTransform):
+    """Writes chunks of documents by shard to window folders; returns the URLs of their manifests.
+
+    Args:
+        folder: The folder of the stream.
+        tokens: What is known of the ids.
+        end: Writes the manifest of a window folder, see `write_tokens.py`.
+    """
+
+    def __init__(self, folder: WindowsFolder, tokens: WrittenTokens, end: Any) -> None:
+        super().__init__()
+        self.folder = folder
+        self.tokens = tokens
+        self.end = end
+
+    def expand(self, chunks: beam.pvalue.PCollection) -> beam.pvalue.PCollection:
+        write = beam.ParDo(_WritePane(self.folder, self.tokens))
+        finish = beam.ParDo(_AddWindows(WindowWriter(self.folder, self.tokens, self.end)))
+        return (
+            chunks
+            | "GatherShards" >> beam.GroupByKey()
+            | "WriteShard" >> write.with_output_types(tuple[int, bytes])
+            | "GatherWindow" >> beam.GroupByKey()
+            | "AddWindow" >> finish.with_output_types(str)
+        )
+
+
+class _WritePane(beam.DoFn):
+    """The documents of a shard in one pane to a shard that waits."""
+
+    def __init__(self, folder: WindowsFolder, tokens: WrittenTokens) -> None:
+        self.folder = folder
+        self.tokens = tokens
+
+    def process(
+        self,
+        element: tuple[int, Iterable[Chunk]],
+        window: BoundedWindow = beam.DoFn.WindowParam,
+        pane: PaneInfo = beam.DoFn.PaneInfoParam,
+    ) -> Iterator[tuple[int, bytes]]:
+        folder, (shard, chunks) = self.folder, element
+        require_visible(folder.storage, folder.url)
+        late = pane.timing == PaneInfoTiming.LATE
+        with GatheredDocuments(chunks) as documents:
+            key = (*_interval(window), pane.index, shard, documents.digest.hex())
+            name = hashlib.blake2b(repr(key).encode(), digest_size=16).hexdigest()
+            row = documents.write(name, shard, folder, self.tokens.facts(None))
+            if documents.ids.any():
+                url = folder.ids_url(name)
+                folder.storage.write_bytes(url, documents.ids.astype("<u8").tobytes())
+        if late:
+            counters.counter("documents_late").inc(row.shard.documents)
+        yield 0, msgspec.json.encode(PaneShard(name, row, late), order="deterministic")
+
+
+class _AddWindows(beam.DoFn):
+    """The shards of a window to a window folder."""
+
+    def __init__(self, writer: WindowWriter) -> None:
+        self.writer = writer
+
+    def process(
+        self,
+        element: tuple[int, Iterable[bytes]],
+        window: BoundedWindow = beam.DoFn.WindowParam,
+    ) -> Iterator[str]:
+        shards = [json_structs.decode(data, PaneShard) for data in element[1]]
+        yield from self.writer.add(shards, _interval(window))
+
+
+def _interval(window: BoundedWindow) -> tuple[int | None, int | None]:
+    """Return the bounds of a window in microseconds; none of the global window."""
+    if isinstance(window, GlobalWindow):
+        return None, None
+    start = getattr(window, "start", None)
+    return None if start is None else start.micros, window.end.micros
+
+
+class _PaneLog:
+    """The window folders of a stream, as this process has read them.
+
+    Memory: some 200 bytes for each shard of documents that the stream has written.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.next = 0
+        self.written: set[str] = set()  # the names of shards in window folders
+        self.with_ids: dict[tuple[int | None, int | None], list[str]] = {}
+        self.open: list[_PaneFile] = []
+
+    def add(self, file: _PaneFile, is_open: bool) -> None:
+        self.next = file.number + 1
+        self.written.update(shard.name for shard in file.shards)
+        names = [shard.name for shard in file.shards]
+        self.with_ids.setdefault(file.interval, []).extend(names)
+        if is_open:
+            self.open.append(file)
+
+
+_logs: dict[tuple[str, str], _PaneLog] = {}
+_logs_lock = threading.Lock()
+
+
+class WindowWriter(NamedTuple):
+    """Adds window folders to the folder of a stream, and finishes them."""
+
+    folder: WindowsFolder
+    tokens: WrittenTokens
+    end: Any
+
+    def add(
+        self, shards: Sequence[PaneShard], interval: tuple[int | None, int | None]
+    ) -> Iterator[str]:
+        """Add a window folder with shards that no other has, and finish all folders that are open.
+
+        Yields the URLs of their manifests.
+        """
+        folder = self.folder
+        with _logs_lock:
+            log = _logs.setdefault((folder.url, folder.number), _PaneLog())
+        with log.lock:
+            while True:
+                self._read_new(log)
+                new = {each.name: each for each in shards if each.name not in log.written}
+                kept = self._without_written_ids([new[name] for name in sorted(new)], log, interval)
+                if not any(shard.row.shard.documents for shard in kept):
+                    break
+                number, (start, end) = log.next, interval
+                file = _PaneFile(json_file.VERSION, folder.number, number, start, end, tuple(kept))
+                url = folder.path(window_name(number))
+                folder.storage.make_folder(url)
+                data = json_file.with_checksum(file, indent=1)
+                if write_once(folder.storage, folder.storage.join(url, PANE_FILE), data):
+                    log.add(file, is_open=True)
+                    counters.counter("windows_finished").inc()
+                    break
+            while log.open:
+                yield self._finish(log.open[0])
+                del log.open[0]
+            # All window folders are finished: what waits of these shards is there twice.
+            self._remove(shards)
+
+    def _read_new(self, log: _PaneLog) -> None:
+        """Read the window folders that other processes have added."""
+        folder = self.folder
+        if log.next == 0:
+            numbers = window_numbers(folder.storage, folder.url)
+            log.next = numbers[0] if numbers else 0
+        while (file := self._read(log.next)) is not None:
+            manifest = folder.path(f"{window_name(file.number)}/{MANIFEST_FILE}")
+            log.add(file, is_open=not folder.storage.exists(manifest))
+
+    def _read(self, number: int) -> _PaneFile | None:
+        url = self.folder.path(f"{window_name(number)}/{PANE_FILE}")
+        try:
+            data = self.folder.storage.read_bytes(url)
+        except NotFoundError:
+            return None
+        file = json_file.to_struct(json_file.read_signed(data, redact(url)), _PaneFile, redact(url))
+        if (file.stream, file.number) != (self.folder.number, number):
+            raise DataError(f"{redact(url)} is of another stream; move it out of the folder")
+        return file
+
+    def _ids(self, name: str) -> NDArray[np.uint64] | None:
+        try:
+            data = self.folder.storage.read_bytes(self.folder.ids_url(name))
+        except NotFoundError:
+            return None
+        return np.frombuffer(data, "<u8").astype(np.uint64)
+
+    def _without_written_ids(
+        self, shards: Sequence[PaneShard], log: _PaneLog, interval: tuple[int | None, int | None]
+    ) -> list[PaneShard]:
+        """Return shards without the documents whose ids the window of time has already."""
+        ids = [self._ids(shard.name) for shard in shards]
+        if not any(each is not None for each in ids):
+            return list(shards)
+        earlier = side_by_side(self._ids, log.with_ids.get(interval, []))
+        known = [each for each in earlier if each is not None]
+        seen = np.unique(np.concatenate([np.zeros(0, np.uint64), *known]))
+        kept = []
+        for shard, of_shard in zip(shards, ids, strict=True):
+            if of_shard is not None:
+                first = np.zeros(of_shard.size, np.bool_)
+                first[np.unique(of_shard, return_index=True)[1]] = True
+                chosen = (of_shard == 0) | (first & ~np.isin(of_shard, seen))
+                seen = np.union1d(seen, of_shard)
+                if not chosen.all():
+                    counters.counter("documents_repeated").inc(int((~chosen).sum()))
+                    shard = self._with_documents(shard, chosen)
+            kept.append(shard)
+        return kept
+
+    def _with_documents(self, shard: PaneShard, chosen: NDArray[np.bool_]) -> PaneShard:
+        """Write a shard with the chosen documents of another one."""
+        folder, row = self.folder, shard.row
+        facts = self.tokens.facts(None)
+        source = shard_format(folder.shards_format)
+        mask = hashlib.blake2b(chosen.tobytes(), digest_size=16).hexdigest()
+        name = f"{shard.name[:16]}{mask[16:]}"
+        columns = facts.origin.columns if folder.arrangement is None else ()
+        origin = replace(facts.origin, columns=columns)
+        at = folder.storage, folder.shards_url
+        with source.writer(*at, name, facts.vocab_size, origin) as writer:
+            if row.shard.files:
+                with source.reader(*at, row.shard.name) as reader:
+                    first = 0
+                    for batch in document_batches(reader, labelled=source.labelled):
+                        count = batch.offsets.size - 1
+                        part = _chosen(batch, chosen[first : first + count])
+                        first += count
+                        writer.write_documents(part.ids, part.offsets, part.labels)
+        files = writer.result()
+        new = replace(
+            row.shard,
+            name=name,
+            documents=int(chosen.sum()) if not row.shard.files else files.documents,
+            tokens=files.tokens,
+            text_bytes=0,
+            files=tuple(files.files),
+        )
+        # The sums of sources and texts are of all documents: unknown for a part of them.
+        written = replace(row, shard=new, sources=None, has_sizes=False)
+        return replace(shard, row=written)
+
+    def _finish(self, file: _PaneFile) -> str:
+        """Write the shards and the manifest of a window folder, maybe while another job does."""
+        folder = self.folder
+        target = WindowFolder(folder.storage, folder.path(window_name(file.number)))
+        if not target.is_complete():
+            try:
+                self._write(target, file)
+            except DataError:
+                if not target.is_complete():
+                    raise
+                target.remove_work()
+        self._remove(file.shards)
+        return target.manifest
+
+    def _write(self, target: WindowFolder, file: _PaneFile) -> None:
+        folder = self.folder
+        rows = sorted((each.row for each in file.shards), key=lambda row: row.shard.split)
+        shards = with_sources(rows)
+        with_tokens = [shard for shard in shards if shard.tokens]
+        if folder.arrangement is None:
+            named, moves = _named(with_tokens)
+            target.move(folder.shards_url, moves)
+            empty = [shard for shard in shards if not shard.tokens]
+            self.end.complete([*named, *map(tokenless, empty)], target=target)
+            return
+        if not with_tokens:
+            corpus = ArrangedCorpus(sum(shard.text_bytes for shard in shards))
+            part = ArrangedPart(
+                settings=folder.arrangement,
+                corpus=corpus,
+                documents=sum(shard.documents for shard in shards),
+                tokens=0,
+            )
+            self.end.complete([], target=target, arranged=part)
+            return
+        arranger = Arranger(
+            TaskFolder(folder.storage, target.url, folder.number),
+            folder.shards_url,
+            folder.shards_format,
+            folder.arrangement,
+            folder.format,
+            self.tokens,
+        )
+        folder.storage.make_folder(target.path(WORK))
+        arranged = arranger.run(shards)
+        target.move(target.url, arranged.moves)
+        self.end.complete(arranged.rows, target=target, arranged=arranged.part)
+
+    def _remove(self, shards: Iterable[PaneShard]) -> None:
+        """Remove shards that wait for no window folder any more."""
+        suffixes = shard_format(self.folder.shards_format).suffixes
+        names = {name for shard in shards for name in (shard.name, shard.row.shard.name)}
+        for name in names:
+            for suffix in suffixes:
+                self.folder.storage.remove(
+                    self.folder.storage.join(self.folder.shards_url, f"{name}{suffix}")
+                )
+
+
+@dataclass(frozen=True)
+class WindowFolder:
+    """A window folder that is being finished."""
+
+    storage: Storage
+    url: str
+
+    def path(self, name: str) -> str:
+        return self.storage.join(self.url, *name.split("/"))
+
+    @property
+    def manifest(self) -> str:
+        return self.path(MANIFEST_FILE)
+
+    def is_complete(self) -> bool:
+        return self.storage.exists(self.manifest)
+
+    def move(self, source: str, moves: Iterable[tuple[str, str]]) -> None:
+        """Move files into the folder, unless they were moved before."""
+        for name, final in moves:
+            self.storage.move(self.storage.join(source, *name.split("/")), self.path(final))
+
+    def complete(self, manifest: bytes, sizes: dict[str, int], small: dict[str, bytes]) -> str:
+        """Write the small files and the manifest, and remove temporary files."""
+        for name, size in sizes.items():
+            if self.storage.size(self.path(name)) != size:
+                raise DataError(f"{redact(self.path(name))}: changed after it was written")
+        for name, data in small.items():
+            self.storage.write_bytes(self.path(name), data)
+        self.storage.sync_folders(self.url)
+        self.storage.write_bytes(self.manifest, manifest)
+        self.storage.sync_folders(self.url)
+        self.remove_work()
+        return self.manifest
+
+    def remove_work(self) -> None:
+        """Remove temporary files."""
+        remove_all_in(self.storage, self.path(WORK))
+        self.storage.remove_folder_if_empty(self.path(WORK))
+
+
+def _chosen(batch: DocumentBatch, chosen: NDArray[np.bool_]) -> DocumentBatch:
+    """Return some documents of a batch."""
+    lengths = np.diff(batch.offsets)
+    labels = None if batch.labels is None else batch.labels.filter(pa.array(chosen))
+    return DocumentBatch(batch.ids[np.repeat(chosen, lengths)], bounds_of(lengths[chosen]), labels)
+
+
+def _named(shards: Sequence[Shard]) -> tuple[list[Shard], list[tuple[str, str]]]:
+    """Return shards with their final names, and the current and final names of their files."""
+    named, moves = [], []
+    for index, shard in enumerate(shards):
+        name = shard_name(index, len(shards))
+        files = []
+        for file in shard.files:
+            final = f"{name}.{file.name.partition('.')[2]}"
+            moves.append((file.name, final))
+            files.append(replace(file, name=final))
+        named.append(replace(shard, name=name, split=index, files=tuple(files)))
+    return named, moves
