@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pages
@@ -41,6 +42,31 @@ def test_beam(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_stream(tmp_path: Path) -> None:
+    folder = pages.with_command(tmp_path)
+    blocks = pages.blocks((TUTORIALS / "stream.md").read_text("utf-8"))
+    train, sink, commands, follow, names = (partial(pages.run, folder, *each) for each in blocks)
+    train()
+
+    shown = sink()
+    assert shown.count("m63") == 1  # the broken message
+    commands()
+    assert follow().splitlines() == ["8 windows with 37 sequences", "[33, 33, 33, 33]"]
+    before = names()
+    sink()
+    assert names() == before
+
+
+@pytest.mark.slow
+def test_languages(tmp_path: Path) -> None:
+    *_, verified, inspected, read = tutorial(tmp_path, "languages")
+
+    assert "english" not in verified
+    assert "shuffle seed         1\n" in inspected
+    assert [line.split()[0] for line in read.splitlines()] == ["python", "english"]
+
+
+@pytest.mark.slow
 def test_compare(tmp_path: Path) -> None:
     shown = tutorial(tmp_path, "compare")
 
@@ -53,5 +79,5 @@ def test_compare(tmp_path: Path) -> None:
 @pytest.mark.quick
 def test_each_tutorial_has_a_test() -> None:
     names = [path.stem for path in TUTORIALS.glob("*.md")]
-    assert len(names) == 4
+    assert len(names) == 6
     assert all(f"test_{name}" in globals() for name in names)

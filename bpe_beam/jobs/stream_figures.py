@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Sequence
 
 from bpe_beam.folders.receipts import side_by_side
 from bpe_beam.jobs.corpus.summary import losses_summary
 from bpe_beam.messages import first_few, format_seconds
-from bpe_beam.shards.manifest import read_manifest
+from bpe_beam.shards.manifest import Manifest, read_manifest
 from bpe_beam.shards.shard_rows import Totals
 from bpe_beam.shards.windows import windows_of
 from bpe_beam.storage import Storage
@@ -48,7 +49,7 @@ def stream_figures(storage: Storage, output: str) -> JsonObject:
         "windows_finished": len(windows.finished),
         "windows_open": len(windows.open),
         "first_open_window": windows.open[0] if windows.open else None,
-        "files": sum(len(manifest.plan.get("files", ())) for manifest in manifests),
+        **_files(manifests),
         "documents": totals.documents,
         "tokens": totals.tokens,
         "shards": totals.shards,
@@ -59,6 +60,13 @@ def stream_figures(storage: Storage, output: str) -> JsonObject:
         "settings": first and first.settings,
         "tokenizer_fingerprint": first and first.tokenizer.fingerprint,
     }
+
+
+def _files(manifests: Sequence[Manifest]) -> dict[str, int]:
+    """Return the number of files; a stream of other documents than files has none."""
+    if any(not manifest.has_plan for manifest in manifests):
+        return {}
+    return {"files": sum(len(manifest.plan["files"]) for manifest in manifests)}
 
 
 def lag_figures(lag: Lag) -> dict[str, int]:

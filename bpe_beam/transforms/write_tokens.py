@@ -86,9 +86,14 @@ class WriteTokens(beam.PTransform):
     Takes every output of `Tokenize`: a `pyarrow.UInt32Array` per document; dicts or rows with a
     list of ids in the field `tokens`; Arrow batches or tables with a column `tokens`; and any of
     them with a key. Writes at most `shards` shards, the tokenizer, and finally a manifest, so that
-    `bpe-beam verify` can check the folder. For bounded input in the global window. The worker of a
-    shard keeps about 250 bytes per document in memory, 500 with an id or a source, and the ids in a
-    local temporary file. The output is the manifest's URL.
+    `bpe-beam verify` can check the folder. The worker of a shard keeps about 250 bytes per document
+    in memory, 500 with an id or a source, and the ids in a local temporary file. The output is the
+    manifest's URL.
+
+    Input that is unbounded or in windows becomes a folder `window-00000000`, … for each pane, with
+    shards and a manifest of its own; the output has the URL of each manifest. Documents with an id
+    are written once for each window of time, whatever a runner repeats, a source sends again, or
+    several pipelines write. See `write_windows.py`.
 
     The source of a document is its key; without a key, its field or column `source`. A source and
     an `id` may be strings, numbers, dates or UUIDs; other keys are dropped. The formats `parquet`
@@ -102,7 +107,8 @@ class WriteTokens(beam.PTransform):
     The hash of a document decides its shard. A shard without tokens is not written, and the others
     are numbered without gaps. Without any token the manifest lists no shards.
 
-    Counters: `documents_written`, `tokens_written`.
+    Counters: `documents_written`, `tokens_written`; of windows also `windows_finished`,
+    `documents_late`, `documents_repeated`.
 
     Args:
         folder: An empty or new folder; with `overwrite`, one with only files that this
@@ -129,7 +135,7 @@ class WriteTokens(beam.PTransform):
 
     Raises:
         UsageError: An argument out of its range, a folder that is not empty or that the pipeline
-            writes already, input that is unbounded or in windows, another tokenizer than the
+            writes already, windows that accumulate panes or never end, another tokenizer than the
             `Tokenize` before, or several of these that put different tokens around documents.
     """
 

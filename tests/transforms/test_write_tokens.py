@@ -18,7 +18,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
-from apache_beam.transforms.window import FixedWindows
 from msgspec.structs import astuple
 from sentences import sentences
 
@@ -123,17 +122,6 @@ def test_a_folder_that_holds_something_is_refused(tokenizer, tmp_path) -> None:
         WriteTokens(str(tmp_path), tokenizer)
     with pytest.raises(UsageError, match="shards must be at least 1, got 0"):
         WriteTokens(str(tmp_path / "new"), tokenizer, shards=0)
-
-
-def test_write_tokens_wants_all_documents_at_once(tokenizer, tmp_path) -> None:
-    with pytest.raises(UsageError, match="bounded input in the global window"):
-        _ = (
-            beam.Pipeline()
-            | beam.Create(["a"])
-            | beam.WindowInto(FixedWindows(10))
-            | Tokenize(tokenizer)
-            | WriteTokens(str(tmp_path / "out"), tokenizer)
-        )
 
 
 def test_write_tokens_wants_ids(run, tokenizer, tmp_path) -> None:
