@@ -3,22 +3,52 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from compiling import HERE, NATIVE, SANITIZERS, Compile
+from compiling import HERE, NATIVE, SANITIZERS, Compile, compiled_once, joined, shared_folder
 
 PROGRAMS = sorted(str(path.relative_to(HERE)) for path in HERE.rglob("test_*.cpp"))
 # These need Python and are tested from there: test_bindings.py, and the tests of what they bind.
 BINDINGS = set((NATIVE / "bind").glob("*.hpp"))
 
 
+@pytest.fixture(scope="session")
+def program_of(
+    tmp_path_factory: pytest.TempPathFactory, compile_program: Compile
+) -> Callable[[str], Path]:
+    """Return a function that returns the program of all tests of a folder."""
+    shared = shared_folder(tmp_path_factory)
+
+    def program(folder: str) -> Path:
+        tests = [HERE / name for name in PROGRAMS if str(Path(name).parent) == folder]
+        chosen = "".join(
+            f'  if (name == "{test.stem}") return {test.stem}::run(), 0;\n' for test in tests
+        )
+
+        def make(output: Path) -> None:
+            source = output.with_suffix(".cpp")
+            source.write_text(
+                f"#include <string>\n{joined(tests)}\n"
+                "int main(int, char** arguments) {\n  const std::string name = arguments[1];\n"
+                f"{chosen}  return 2;\n}}\n"
+            )
+            compile_program([source], output, ["-O1", *SANITIZERS])
+
+        return compiled_once(shared, f"tests_{folder}", make)
+
+    return program
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_header(program: str, tmp_path: Path, compile_program: Compile) -> None:
-    binary = tmp_path / "program"
-    compile_program([HERE / program], binary, ["-O1", *SANITIZERS])
-    done = subprocess.run([binary], capture_output=True, text=True, check=False, timeout=600)
+def test_header(program: str, program_of: Callable[[str], Path]) -> None:
+    path = Path(program)
+    binary = program_of(str(path.parent))
+    done = subprocess.run(
+        [binary, path.stem], capture_output=True, text=True, check=False, timeout=600
+    )
     assert done.returncode == 0, done.stdout + done.stderr
 
 

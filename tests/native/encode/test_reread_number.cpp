@@ -40,5 +40,4 @@ int main() {
   test_exact();
   test_rounded_twice();
   test_limits();
-  return 0;
 }

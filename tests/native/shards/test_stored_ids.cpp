@@ -98,5 +98,4 @@ int main() {
   check_kind<std::uint32_t>(IdKind::kUint32);
   check_kind<std::int32_t>(IdKind::kInt32);
   check_wrong_bounds();
-  return 0;
 }
