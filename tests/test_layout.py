@@ -60,6 +60,7 @@ ELSEWHERE = {
     "transforms/document_order.py": "transforms/test_arrange_tokens.py",
     "transforms/document_fn.py": "transforms/test_elements.py",
     "transforms/metrics.py": "transforms/test_tokenize.py",
+    "transforms/pane_log.py": "transforms/test_write_windows.py",
     "transforms/ml_transform.py": "transforms/test_documented.py",
     "transforms/producers.py": "transforms/test_token_origin.py",
     "transforms/read_counts.py": "transforms/test_write_counts.py",

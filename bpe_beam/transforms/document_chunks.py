@@ -92,38 +92,46 @@ class SplitToChunks(beam.DoFn):
     """Documents to their chunks, with their shards; and notes, each once per bundle.
 
     `in_order`: the shard of a document of `ReadDocuments` is its split, where it keeps its place;
-    other documents come after these. `with_ids`: ids are kept for formats without labels too.
+    other documents come after these. `whole`: for windows, all chunks of a document, packed, are
+    one element, so that no trigger fires between them; ids are kept for formats without labels too.
     """
 
     def __init__(
-        self, shards: int, labelled: bool, in_order: bool = False, with_ids: bool = False
+        self, shards: int, labelled: bool, in_order: bool = False, whole: bool = False
     ) -> None:
         self.shards = shards
         self.labelled = labelled
         self.in_order = in_order
-        self.with_ids = with_ids
+        self.whole = whole
 
     def start_bundle(self) -> None:
         self._noted = Notes()
 
-    def process(self, element: Tokens) -> Iterator[tuple[int, Chunk]]:
+    def process(self, element: Tokens) -> Iterator[tuple[int, Any]]:
         documents = _ids_of(element)
-        labels = _labels_of(element, len(documents), self.labelled)
+        labels = _labels_of(element, len(documents), self.labelled or self.whole)
         noted = self._noted | self._notes(element, labels)
+        notes: list[Chunk] = []
         if noted != self._noted:
             self._noted = noted
-            yield 0, (b"", -1, msgspec.json.encode(noted, order="deterministic"))
+            notes = [(b"", -1, msgspec.json.encode(noted, order="deterministic"))]
         if not self.labelled:
-            labels = [(id_ if self.with_ids else None, source, None) for id_, source, _ in labels]
+            labels = [(id_ if self.whole else None, source, None) for id_, source, _ in labels]
+        if notes and not self.whole:
+            yield 0, notes[0]
         order = self._order(element)
         for number, (document, label) in enumerate(zip(documents, labels, strict=True)):
             if order is not None:
                 place = (order.first + number).to_bytes(8, "big")
-                chunks = chunks_of(document, 1, label, place, order.split)
+                shard, chunks = chunks_of(document, 1, label, place, order.split)
             else:
                 first = UNPLACED if self.in_order else 0
-                chunks = chunks_of(document, self.shards, label, first=first)
-            yield from chunks
+                shard, chunks = chunks_of(document, self.shards, label, first=first)
+            if self.whole:
+                yield shard, msgspec.msgpack.encode([*notes, *chunks])
+                notes = []
+            else:
+                yield from ((shard, chunk) for chunk in chunks)
 
     def _order(self, element: Tokens) -> BatchOrder | None:
         value = elements.without_key(element)
@@ -154,18 +162,26 @@ def chunks_of(
     label: _Label = NO_LABEL,
     place: bytes = b"",
     first: int = 0,
-) -> Iterator[tuple[int, Chunk]]:
-    """Yield the chunks of one document, with the number of their shard, `first` or greater."""
+) -> tuple[int, list[Chunk]]:
+    """Return the shard of one document, `first` or greater, and its chunks."""
     ids = document.to_numpy().astype("<u4", copy=False)
     digest = digest_of(ids.tobytes())
     shard = first + (int.from_bytes(digest[:8], "big") * shards >> 64)
     digest = place + digest
+    chunks: list[Chunk] = []
     if label != NO_LABEL:
         data = msgspec.json.encode(label)
         digest += digest_of(data)
-        yield shard, (digest, -1, data)
+        chunks.append((digest, -1, data))
     for number, start in enumerate(range(0, max(1, len(ids)), CHUNK_TOKENS)):
-        yield shard, (digest, number, ids[start : start + CHUNK_TOKENS].tobytes())
+        chunks.append((digest, number, ids[start : start + CHUNK_TOKENS].tobytes()))
+    return shard, chunks
+
+
+def unpacked(packed: Iterable[bytes]) -> Iterator[Chunk]:
+    """Yield the chunks of packed documents."""
+    for data in packed:
+        yield from msgspec.msgpack.decode(data, type=list[Chunk])
 
 
 def _ids_of(element: Tokens) -> list[pa.UInt32Array]:
@@ -276,7 +292,7 @@ class GatheredDocuments:
     Attributes:
         names: The final names of the shard, of which there should be one.
         noted: The notes about elements.
-        ids: After `write`, uint64[documents], a hash of the id of each, or 0.
+        ids: After `write`, uint64[documents], a hash of the source and the id of each, or 0.
     """
 
     def __init__(self, chunks: Iterable[Chunk]) -> None:
@@ -328,13 +344,10 @@ class GatheredDocuments:
                 joined, bounds = _joined(documents)
                 require_framed(joined, bounds, origin)
                 sources.add(documents)
-                ids.append(np.array([_hash_of(label[0]) for _, label in documents], np.uint64))
+                ids.append(np.array([_hash_of(label) for _, label in documents], np.uint64))
                 writer.write_documents(joined, bounds, _labels(documents))
         self.ids = np.concatenate(ids)
         files = writer.result()
-        if folder.arrangement is None:  # or the arranged shards are counted
-            counters.counter("documents_written").inc(files.documents)
-            counters.counter("tokens_written").inc(files.tokens)
         shard = Shard(
             name=name,
             split=number,
@@ -349,10 +362,12 @@ class GatheredDocuments:
         return WrittenShard(shard, sources.totals(), self.noted.fields, has_sizes)
 
 
-def _hash_of(id_: str | None) -> int:
+def _hash_of(label: _Label) -> int:
+    """Return a hash of a document's source and id; 0 without an id."""
+    id_, source, _ = label
     if id_ is None:
         return 0
-    digest = hashlib.blake2b(id_.encode(), digest_size=8).digest()
+    digest = hashlib.blake2b(msgspec.json.encode([source, id_]), digest_size=8).digest()
     return int.from_bytes(digest, "little") | 1
 
 
@@ -373,6 +388,9 @@ def write_shard(
         if name is None or bool(name) != documents.has_tokens:
             raise DataError(LOST)
         row = documents.write(name or f"shard {number} without tokens", number, folder, facts)
+    if folder.arrangement is None:  # or the arranged shards are counted
+        counters.counter("documents_written").inc(row.shard.documents)
+        counters.counter("tokens_written").inc(row.shard.tokens)
     yield 0, msgspec.json.encode(row, order="deterministic")
 
 

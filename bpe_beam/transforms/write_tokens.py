@@ -269,7 +269,7 @@ class WriteTokens(beam.PTransform):
             known,
         )
         return rows | "Arrange" >> ArrangeShards(
-            arranger, partial(_documents, target), partial(end.arranged, arranger), learned
+            arranger, partial(_documents, end), partial(end.arranged, arranger), learned
         )
 
     def _write_windows(
@@ -288,11 +288,14 @@ class WriteTokens(beam.PTransform):
             **known.encoding.settings,
             "columns": list(self.columns),
             "arrangement": msgspec.to_builtins(self.arrangement),
+            "shards": self.shards,
         }
         folder, record = windows_folder(plain, tokens, settings)
         folder.begin(record)
         labelled = shard_format(folder.shards_format).labelled
-        split = beam.ParDo(SplitToChunks(self.shards, labelled, with_ids=True))
+        split = beam.ParDo(SplitToChunks(self.shards, labelled, whole=True)).with_output_types(
+            tuple[int, bytes]
+        )
         end = _End(plain, self._encoding(known), self.columns)
         windows = WriteWindows(folder, known, end)
         return tokens | "SplitToChunks" >> split | "WriteWindows" >> windows
@@ -413,8 +416,18 @@ class _End(NamedTuple):
         if numbers != list(range(self.target.shards)) or [row.name for row in shards] != names:
             raise DataError(LOST)
         url = self.complete([row if row.tokens else tokenless(row) for row in rows], learned)
-        _say_what_is_left_out(written, self.target)
+        self.say_what_is_left_out(written)
         yield url
+
+    def say_what_is_left_out(self, rows: Iterable[WrittenShard]) -> None:
+        fields = sorted(frozenset().union(*(row.left_out for row in rows)))
+        if fields:
+            _LOG.warning(
+                "WriteTokens: %s has no place for these fields of documents: %s (parquet and arrow "
+                "store id and source)",
+                redact(self.target.url),
+                list_few(fields),
+            )
 
     def arranged(self, arranger: Arranger, learned: str | None = None) -> str:
         """Complete a folder of arranged documents."""
@@ -428,22 +441,11 @@ class _End(NamedTuple):
         return self.complete(arranged.rows, learned, arranged=arranged.part)
 
 
-def _documents(target: TokensFolder, rows: Iterable[bytes]) -> list[Shard]:
+def _documents(end: _End, rows: Iterable[bytes]) -> list[Shard]:
     """Return the shards of documents that are to be arranged, in their order."""
     written = [json_structs.decode(row, WrittenShard) for row in rows]
-    _say_what_is_left_out(written, target)
+    end.say_what_is_left_out(written)
     return sorted(with_sources(written), key=lambda row: row.split)
-
-
-def _say_what_is_left_out(rows: Iterable[WrittenShard], target: TokensFolder) -> None:
-    fields = sorted(frozenset().union(*(row.left_out for row in rows)))
-    if fields:
-        _LOG.warning(
-            "WriteTokens: %s has no place for these fields of documents: %s (parquet and arrow "
-            "store id and source)",
-            redact(target.url),
-            list_few(fields),
-        )
 
 
 def _columns(columns: Iterable[str], format_name: str, *, sequences: bool) -> tuple[str, ...]:

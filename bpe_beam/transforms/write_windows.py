@@ -2,12 +2,12 @@
 
 The shards of a pane wait in `work/documents` of the output, under names that follow from the
 window, the number of the pane and the documents. A window folder begins with its `__pane`, which
-names its shards and is written once: from then on its documents are written, whoever finishes it.
-So a step that a runner repeats, a job that is started again and two jobs at once write each shard
-into one window folder.
+names its shards and is written once (`pane_log.py`): from then on its documents are written,
+whoever finishes it. So a step that a runner repeats, a job that is started again and two jobs at
+once write each shard into one window folder.
 
-Documents with an id are written once for each window of time, also if a source sends them again in
-another pane: a file in `work/ids` has the hashes of the ids of each shard.
+Documents with an id are written once for each source and window of time, also if a source sends
+them again in another pane: a file in `work/ids` has the hashes of the ids of each shard.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ import pyarrow as pa
 from apache_beam.transforms import trigger
 from apache_beam.transforms.window import BoundedWindow, GlobalWindow, GlobalWindows
 from apache_beam.utils.windowed_value import PaneInfo, PaneInfoTiming
-from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
@@ -34,62 +33,29 @@ from bpe_beam.errors import DataError, NotFoundError, UsageError
 from bpe_beam.folders.artifact_names import JOB_FILE, MANIFEST_FILE
 from bpe_beam.folders.job_json import JobRecord
 from bpe_beam.folders.output_folder import DOCUMENTS, recorded_job
-from bpe_beam.folders.receipts import WORK, TaskFolder, side_by_side
+from bpe_beam.folders.receipts import WORK, TaskFolder
 from bpe_beam.folders.run_folder import remove_all_in
 from bpe_beam.shards.document_batches import DocumentBatch, bounds_of, document_batches
 from bpe_beam.shards.formats import shard_format
 from bpe_beam.shards.numbering import shard_name
 from bpe_beam.shards.shard_rows import ArrangedCorpus, ArrangedPart, Shard
-from bpe_beam.shards.windows import window_name, window_numbers
-from bpe_beam.storage import Storage, json_file, redact
+from bpe_beam.shards.windows import window_name
+from bpe_beam.storage import Storage, redact
 from bpe_beam.storage.create_exclusive import write_once
 from bpe_beam.transforms import metrics as counters
 from bpe_beam.transforms.arrange_tokens import Arranger
 from bpe_beam.transforms.document_chunks import (
-    Chunk,
     GatheredDocuments,
-    WrittenShard,
     tokenless,
+    unpacked,
     with_sources,
 )
+from bpe_beam.transforms.pane_log import Interval, PaneFile, PaneLog, PaneShard, ids_url
 from bpe_beam.transforms.token_origin import WrittenTokens
 from bpe_beam.transforms.tokens_folder import TokensFolder
 from bpe_beam.workers.split_task import require_visible
 
-PANE_FILE = "__pane"
-"""The first file of a window folder: the window of time, and the shards of its documents."""
-
 JOB = "WriteTokens windows"
-
-
-class PaneShard(Struct, frozen=True, forbid_unknown_fields=True):
-    """A shard of documents that waits to be written to a window folder.
-
-    Attributes:
-        name: Its name when it was written. It follows from what it has, so equal shards of equal
-            panes have one name.
-        row: The shard, maybe without documents that were written before.
-        late: Whether its pane was late.
-    """
-
-    name: str
-    row: WrittenShard
-    late: bool
-
-
-class _PaneFile(Struct, frozen=True, forbid_unknown_fields=True):
-    """The content of `__pane` without its checksum; the bounds are microseconds since 1970."""
-
-    version: int
-    stream: json_file.Sha256
-    number: json_file.Count
-    start: int | None  # None of the global window
-    end: int | None
-    shards: tuple[PaneShard, ...]
-
-    @property
-    def interval(self) -> tuple[int | None, int | None]:
-        return self.start, self.end
 
 
 @dataclass(frozen=True)
@@ -99,10 +65,6 @@ class WindowsFolder(TokensFolder):
     @property
     def shards_url(self) -> str:
         return self.path(f"{WORK}/{DOCUMENTS}")
-
-    def ids_url(self, name: str) -> str:
-        """Return the URL of the hashes of the ids of a shard's documents."""
-        return self.path(f"{WORK}/ids/{name}.bin")
 
     def begin(self, record: JobRecord) -> None:
         """Make the folder, or go on with one of the same stream."""
@@ -130,8 +92,8 @@ def windows_folder(
 ) -> tuple[WindowsFolder, JobRecord]:
     """Return the folder of a stream and its `__job`, after a check of the windows of its input."""
     windowing = tokens.windowing
-    is_global = isinstance(windowing.windowfn, GlobalWindows)
-    if is_global and isinstance(windowing.triggerfn, trigger.DefaultTrigger):
+    never = trigger.DefaultTrigger | trigger.AfterWatermark
+    if isinstance(windowing.windowfn, GlobalWindows) and isinstance(windowing.triggerfn, never):
         raise UsageError(
             "WriteTokens: unbounded input in the global window never ends: put it into windows, "
             "such as beam.WindowInto(FixedWindows(600)), or set a trigger"
@@ -176,7 +138,7 @@ class WriteWindows(beam.PTransform):
 
 
 class _WritePane(beam.DoFn):
-    """The documents of a shard in one pane to a shard that waits."""
+    """The packed documents of a shard in one pane to a shard that waits."""
 
     def __init__(self, folder: WindowsFolder, tokens: WrittenTokens) -> None:
         self.folder = folder
@@ -184,23 +146,25 @@ class _WritePane(beam.DoFn):
 
     def process(
         self,
-        element: tuple[int, Iterable[Chunk]],
+        element: tuple[int, Iterable[bytes]],
         window: BoundedWindow = beam.DoFn.WindowParam,
         pane: PaneInfo = beam.DoFn.PaneInfoParam,
     ) -> Iterator[tuple[int, bytes]]:
-        folder, (shard, chunks) = self.folder, element
+        folder, (shard, packed) = self.folder, element
         require_visible(folder.storage, folder.url)
         late = pane.timing == PaneInfoTiming.LATE
-        with GatheredDocuments(chunks) as documents:
+        with GatheredDocuments(unpacked(packed)) as documents:
             key = (*_interval(window), pane.index, shard, documents.digest.hex())
             name = hashlib.blake2b(repr(key).encode(), digest_size=16).hexdigest()
             row = documents.write(name, shard, folder, self.tokens.facts(None))
-            if documents.ids.any():
-                url = folder.ids_url(name)
-                folder.storage.write_bytes(url, documents.ids.astype("<u8").tobytes())
+            has_ids = bool(documents.ids.any())
+            if has_ids:
+                data = documents.ids.astype("<u8").tobytes()
+                folder.storage.write_bytes(ids_url(folder, name), data)
         if late:
             counters.counter("documents_late").inc(row.shard.documents)
-        yield 0, msgspec.json.encode(PaneShard(name, row, late), order="deterministic")
+        written = PaneShard(name, row, late, has_ids)
+        yield 0, msgspec.json.encode(written, order="deterministic")
 
 
 class _AddWindows(beam.DoFn):
@@ -218,7 +182,7 @@ class _AddWindows(beam.DoFn):
         yield from self.writer.add(shards, _interval(window))
 
 
-def _interval(window: BoundedWindow) -> tuple[int | None, int | None]:
+def _interval(window: BoundedWindow) -> Interval:
     """Return the bounds of a window in microseconds; none of the global window."""
     if isinstance(window, GlobalWindow):
         return None, None
@@ -226,29 +190,7 @@ def _interval(window: BoundedWindow) -> tuple[int | None, int | None]:
     return None if start is None else start.micros, window.end.micros
 
 
-class _PaneLog:
-    """The window folders of a stream, as this process has read them.
-
-    Memory: some 200 bytes for each shard of documents that the stream has written.
-    """
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.next = 0
-        self.written: set[str] = set()  # the names of shards in window folders
-        self.with_ids: dict[tuple[int | None, int | None], list[str]] = {}
-        self.open: list[_PaneFile] = []
-
-    def add(self, file: _PaneFile, is_open: bool) -> None:
-        self.next = file.number + 1
-        self.written.update(shard.name for shard in file.shards)
-        names = [shard.name for shard in file.shards]
-        self.with_ids.setdefault(file.interval, []).extend(names)
-        if is_open:
-            self.open.append(file)
-
-
-_logs: dict[tuple[str, str], _PaneLog] = {}
+_logs: dict[tuple[str, str], PaneLog] = {}
 _logs_lock = threading.Lock()
 
 
@@ -259,87 +201,69 @@ class WindowWriter(NamedTuple):
     tokens: WrittenTokens
     end: Any
 
-    def add(
-        self, shards: Sequence[PaneShard], interval: tuple[int | None, int | None]
-    ) -> Iterator[str]:
-        """Add a window folder with shards that no other has, and finish all folders that are open.
+    def add(self, shards: Sequence[PaneShard], interval: Interval) -> list[str]:
+        """Add a window folder with the documents that no other has; finish all that are open.
 
-        Yields the URLs of their manifests.
+        Returns the URLs of their manifests, and of folders that have some of the shards already.
         """
         folder = self.folder
         with _logs_lock:
-            log = _logs.setdefault((folder.url, folder.number), _PaneLog())
+            log = _logs.setdefault((folder.url, folder.number), PaneLog(folder))
         with log.lock:
+            made: list[PaneShard] = []
             while True:
-                self._read_new(log)
+                log.read_new()
                 new = {each.name: each for each in shards if each.name not in log.written}
-                kept = self._without_written_ids([new[name] for name in sorted(new)], log, interval)
-                if not any(shard.row.shard.documents for shard in kept):
+                before = log.next
+                try:
+                    kept = self._new_documents([new[name] for name in sorted(new)], log, interval)
+                except NotFoundError:
+                    log.read_new()  # another process has written such a shard meanwhile
+                    if log.next == before:
+                        raise
+                    continue
+                made += kept
+                if not kept:
                     break
-                number, (start, end) = log.next, interval
-                file = _PaneFile(json_file.VERSION, folder.number, number, start, end, tuple(kept))
-                url = folder.path(window_name(number))
-                folder.storage.make_folder(url)
-                data = json_file.with_checksum(file, indent=1)
-                if write_once(folder.storage, folder.storage.join(url, PANE_FILE), data):
-                    log.add(file, is_open=True)
-                    counters.counter("windows_finished").inc()
+                if log.append(kept, interval):
                     break
-            while log.open:
-                yield self._finish(log.open[0])
-                del log.open[0]
+            if log.last is not None:  # its process may have ended before it removed these
+                self._remove_temporary(log.last)
+                log.last = None
+            numbers = {log.written[each.name] for each in shards if each.name in log.written}
+            for file in log.open:
+                self._finish(file)
+                numbers.add(file.number)
+            log.open.clear()
             # All window folders are finished: what waits of these shards is there twice.
-            self._remove(shards)
+            self._remove([*shards, *made])
+        return [folder.path(f"{window_name(number)}/{MANIFEST_FILE}") for number in sorted(numbers)]
 
-    def _read_new(self, log: _PaneLog) -> None:
-        """Read the window folders that other processes have added."""
-        folder = self.folder
-        if log.next == 0:
-            numbers = window_numbers(folder.storage, folder.url)
-            log.next = numbers[0] if numbers else 0
-        while (file := self._read(log.next)) is not None:
-            manifest = folder.path(f"{window_name(file.number)}/{MANIFEST_FILE}")
-            log.add(file, is_open=not folder.storage.exists(manifest))
-
-    def _read(self, number: int) -> _PaneFile | None:
-        url = self.folder.path(f"{window_name(number)}/{PANE_FILE}")
-        try:
-            data = self.folder.storage.read_bytes(url)
-        except NotFoundError:
-            return None
-        file = json_file.to_struct(json_file.read_signed(data, redact(url)), _PaneFile, redact(url))
-        if (file.stream, file.number) != (self.folder.number, number):
-            raise DataError(f"{redact(url)} is of another stream; move it out of the folder")
-        return file
-
-    def _ids(self, name: str) -> NDArray[np.uint64] | None:
-        try:
-            data = self.folder.storage.read_bytes(self.folder.ids_url(name))
-        except NotFoundError:
-            return None
-        return np.frombuffer(data, "<u8").astype(np.uint64)
-
-    def _without_written_ids(
-        self, shards: Sequence[PaneShard], log: _PaneLog, interval: tuple[int | None, int | None]
+    def _new_documents(
+        self, shards: Sequence[PaneShard], log: PaneLog, interval: Interval
     ) -> list[PaneShard]:
-        """Return shards without the documents whose ids the window of time has already."""
-        ids = [self._ids(shard.name) for shard in shards]
-        if not any(each is not None for each in ids):
-            return list(shards)
-        earlier = side_by_side(self._ids, log.with_ids.get(interval, []))
-        known = [each for each in earlier if each is not None]
-        seen = np.unique(np.concatenate([np.zeros(0, np.uint64), *known]))
+        """Return shards without the documents whose ids the window of time has already.
+
+        In the global window, which has no end, ids are not compared.
+        """
+        is_compared = interval[1] is not None and any(shard.has_ids for shard in shards)
+        seen = log.ids(interval) if is_compared else np.zeros(0, np.uint64)
         kept = []
-        for shard, of_shard in zip(shards, ids, strict=True):
-            if of_shard is not None:
-                first = np.zeros(of_shard.size, np.bool_)
-                first[np.unique(of_shard, return_index=True)[1]] = True
-                chosen = (of_shard == 0) | (first & ~np.isin(of_shard, seen))
-                seen = np.union1d(seen, of_shard)
-                if not chosen.all():
-                    counters.counter("documents_repeated").inc(int((~chosen).sum()))
+        for shard in shards:
+            ids = log.ids_of(shard.name) if is_compared and shard.has_ids else None
+            if ids is not None:
+                first = np.zeros(ids.size, np.bool_)
+                first[np.unique(ids, return_index=True)[1]] = True
+                chosen = (ids == 0) | (first & ~np.isin(ids, seen))
+                seen = np.union1d(seen, ids)
+                repeated = int((~chosen).sum())
+                if repeated:
+                    counters.counter("documents_repeated").inc(repeated)
+                    if repeated == chosen.size:
+                        continue
                     shard = self._with_documents(shard, chosen)
-            kept.append(shard)
+            if shard.row.shard.documents:
+                kept.append(shard)
         return kept
 
     def _with_documents(self, shard: PaneShard, chosen: NDArray[np.bool_]) -> PaneShard:
@@ -374,30 +298,42 @@ class WindowWriter(NamedTuple):
         written = replace(row, shard=new, sources=None, has_sizes=False)
         return replace(shard, row=written)
 
-    def _finish(self, file: _PaneFile) -> str:
+    def _finish(self, file: PaneFile) -> None:
         """Write the shards and the manifest of a window folder, maybe while another job does."""
-        folder = self.folder
-        target = WindowFolder(folder.storage, folder.path(window_name(file.number)))
+        target = self._target(file)
         if not target.is_complete():
             try:
                 self._write(target, file)
+                counters.counter("windows_finished").inc()
             except DataError:
                 if not target.is_complete():
                     raise
-                target.remove_work()
-        self._remove(file.shards)
-        return target.manifest
+        self._remove_temporary(file)
 
-    def _write(self, target: WindowFolder, file: _PaneFile) -> None:
+    def _target(self, file: PaneFile) -> WindowFolder:
+        return WindowFolder(self.folder.storage, self.folder.path(window_name(file.number)))
+
+    def _remove_temporary(self, file: PaneFile) -> None:
+        """Remove the temporary files of a window folder that is complete."""
+        self._target(file).remove_work()
+        self._remove(file.shards)
+
+    def _write(self, target: WindowFolder, file: PaneFile) -> None:
         folder = self.folder
+        self.end.say_what_is_left_out([each.row for each in file.shards])
         rows = sorted((each.row for each in file.shards), key=lambda row: row.shard.split)
         shards = with_sources(rows)
         with_tokens = [shard for shard in shards if shard.tokens]
         if folder.arrangement is None:
             named, moves = _named(with_tokens)
             target.move(folder.shards_url, moves)
-            empty = [shard for shard in shards if not shard.tokens]
-            self.end.complete([*named, *map(tokenless, empty)], target=target)
+            empty = (shard for shard in shards if not shard.tokens)
+            numbered = (
+                replace(shard, split=number) for number, shard in enumerate(empty, len(named))
+            )
+            self.end.complete([*named, *map(tokenless, numbered)], target=target)
+            counters.counter("documents_written").inc(sum(each.documents for each in shards))
+            counters.counter("tokens_written").inc(sum(each.tokens for each in shards))
             return
         if not with_tokens:
             corpus = ArrangedCorpus(sum(shard.text_bytes for shard in shards))
@@ -456,7 +392,7 @@ class WindowFolder:
             self.storage.move(self.storage.join(source, *name.split("/")), self.path(final))
 
     def complete(self, manifest: bytes, sizes: dict[str, int], small: dict[str, bytes]) -> str:
-        """Write the small files and the manifest, and remove temporary files."""
+        """Write the small files and the manifest."""
         for name, size in sizes.items():
             if self.storage.size(self.path(name)) != size:
                 raise DataError(f"{redact(self.path(name))}: changed after it was written")
@@ -465,7 +401,6 @@ class WindowFolder:
         self.storage.sync_folders(self.url)
         self.storage.write_bytes(self.manifest, manifest)
         self.storage.sync_folders(self.url)
-        self.remove_work()
         return self.manifest
 
     def remove_work(self) -> None:

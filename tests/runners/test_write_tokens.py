@@ -75,10 +75,11 @@ from apache_beam.transforms.periodicsequence import PeriodicImpulse
 from apache_beam.transforms.window import FixedWindows
 from bpe_beam.transforms import Tokenize, WriteTokens
 
-flags, start, step, rows, tokenizer, out = json.load(sys.stdin)
+flags, start, step, rows, tokenizer, out, firing = json.load(sys.stdin)
+each = trigger.AfterCount(1)
 windows = beam.WindowInto(
     FixedWindows(2),
-    trigger=trigger.AfterWatermark(late=trigger.AfterCount(1)),
+    trigger=trigger.Repeatedly(each) if firing == "each" else trigger.AfterWatermark(late=each),
     allowed_lateness=3600,
     accumulation_mode=trigger.AccumulationMode.DISCARDING,
 )
@@ -95,7 +96,7 @@ with beam.Pipeline(options=PipelineOptions([*flags, "--streaming"])) as pipeline
 
 
 def start_stream(
-    engine: Engine, start: float, rows: list[str], tokenizer: Path, out: Path
+    engine: Engine, start: float, rows: list[str], tokenizer: Path, out: Path, firing: str = ""
 ) -> subprocess.Popen[bytes]:
     """Start the job of a stream in a process of its own."""
     process = subprocess.Popen(
@@ -106,7 +107,7 @@ def start_stream(
         start_new_session=True,
     )
     assert process.stdin is not None
-    values = engine.beam_flags, start, STEP, rows, str(tokenizer), str(out)
+    values = engine.beam_flags, start, STEP, rows, str(tokenizer), str(out), firing
     process.stdin.write(json.dumps(values).encode())
     process.stdin.close()
     process.stdin = None
@@ -155,3 +156,14 @@ def test_a_killed_stream_and_two_at_once_write_each_document_once(
     for twin in twins:
         end_of(twin)
     assert texts_of(out, Tokenizer.from_file(tokenizer)) == sorted(texts)
+
+
+def test_panes_of_single_documents(
+    tmp_path: Path, streaming_engine: Engine, tokenizer: Path
+) -> None:
+    """A trigger that fires at each element does not divide a document."""
+    texts = documents(12, seed=6)
+    rows = [json.dumps({"id": f"m{n}", "text": text}) for n, text in enumerate(texts)]
+    start = time.time() - 10
+    end_of(start_stream(streaming_engine, start, rows, tokenizer, tmp_path / "out", "each"))
+    assert texts_of(tmp_path / "out", Tokenizer.from_file(tokenizer)) == sorted(texts)

@@ -160,7 +160,7 @@ def test_whatever_tokenize_gives_is_written(run, tokenizer, tmp_path) -> None:
 def _sent(documents: list[list[int]]) -> list[tuple[int, document_chunks.Chunk]]:
     """The chunks of documents on their way to one shard."""
     arrays = [pa.array(ids, pa.uint32()) for ids in documents]
-    return [chunk for ids in arrays for chunk in document_chunks.chunks_of(ids, 1)]
+    return [(0, chunk) for ids in arrays for chunk in document_chunks.chunks_of(ids, 1)[1]]
 
 
 def _known(tokenizer: Tokenizer) -> WrittenTokens:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,20 +12,28 @@ from typing import Any
 import apache_beam as beam
 import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
+from apache_beam.pipeline import PipelineVisitor
 from apache_beam.runners.direct.direct_runner import BundleBasedDirectRunner
 from apache_beam.testing.test_stream import TestStream
 from apache_beam.transforms import trigger
-from apache_beam.transforms.window import FixedWindows, GlobalWindows, TimestampedValue
+from apache_beam.transforms.window import (
+    FixedWindows,
+    GlobalWindows,
+    IntervalWindow,
+    TimestampedValue,
+)
+from apache_beam.utils.windowed_value import PaneInfo, PaneInfoTiming
 from command_line import run as run_command
 from made_text import documents
 from read_back import read_shards
 
-from bpe_beam import Tokenizer, shards
+from bpe_beam import Tokenizer, json_structs, shards
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.shards.manifest import read_manifest
 from bpe_beam.shards.windows import windows_of
 from bpe_beam.storage import Storage
-from bpe_beam.transforms import Tokenize, WriteTokens, write_windows
+from bpe_beam.transforms import Tokenize, WriteTokens, document_chunks, write_windows
+from bpe_beam.transforms.pane_log import PaneShard
 
 TestStream.__test__ = False  # pytest would take it for one of its own
 DISCARDING = trigger.AccumulationMode.DISCARDING
@@ -76,15 +85,19 @@ def _written(
     return read | Tokenize(tokenizer, append="<|end|>") | write
 
 
+def no_temporary_files(folder: Path) -> None:
+    assert not [*(folder / "work" / "documents").iterdir()]
+    assert not [*folder.glob("window-*/work")]
+
+
 def texts_of(folder: Path, tokenizer: Tokenizer) -> list[str]:
     """The sorted texts of all windows, which must be whole and have no temporary files."""
     assert run_command("verify", folder).code == 0
     found = windows_of(Storage(), str(folder))
     assert not found.open
-    assert not [*(folder / "work" / "documents").iterdir()]
+    no_temporary_files(folder)
     texts = []
     for name in found.finished:
-        assert not (folder / name / "work").exists()
         dataset = shards.open(folder / name)
         texts += [tokenizer.decode(dataset[at].tolist()[:-1]) for at in range(len(dataset))]
     return sorted(texts)
@@ -153,7 +166,7 @@ def test_counters_of_bounded_windows(run: Any, tokenizer: Tokenizer, tmp_path: P
         )
         found.append((len(urls), counters))
     (first, counters), (second, again) = found
-    assert (first, second) == (3, 2)
+    assert (first, second) == (3, 3)  # one of the second run's was finished by the first
     assert counters["windows_finished"] == 3
     assert counters["documents_written"] == 20
     # The pane of the second minute is the same again, and not looked into.
@@ -214,6 +227,7 @@ def test_a_job_that_ends_anywhere_is_finished_by_the_next(
                 continue
         break
     assert interrupted > 1
+    no_temporary_files(out)
     if not options:
         assert texts_of(out, tokenizer) == expected(range(20))
         return
@@ -255,6 +269,101 @@ def test_windows_without_tokens(tokenizer: Tokenizer, tmp_path: Path) -> None:
         assert run_command("verify", out).code == 0
 
 
+def test_shards_with_few_documents(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    """Shards without tokens, panes of one document, several panes of a shard in one folder."""
+    rows = [{"id": f"m{n}", "at": n, "text": "" if n % 3 else f"a{n}"} for n in range(12)]
+    for name, windows in (
+        ("watermark", LATE),
+        ("counts", _panes(trigger.Repeatedly(trigger.AfterCount(1)))),
+    ):
+        pipeline = beam.Pipeline(
+            runner=BundleBasedDirectRunner(), options=PipelineOptions(["--streaming"])
+        )
+        stream = stream_of(rows[:5], 70, rows[5:])
+        ids = pipeline | stream | beam.Map(json.loads) | windows | Tokenize(tokenizer)
+        _ = ids | WriteTokens(tmp_path / name, tokenizer, shards=8)
+        pipeline.run().wait_until_finish()
+        assert run_command("verify", tmp_path / name).code == 0
+        found = windows_of(Storage(), str(tmp_path / name))
+        manifests = [read_manifest(Storage(), str(tmp_path / name / n)) for n in found.finished]
+        assert sum(manifest.totals.documents for manifest in manifests) == 12
+        assert run_command("inspect", tmp_path / name).code == 0
+        dataset = shards.open(tmp_path / name)
+        assert sum(dataset[at].size > 0 for at in range(len(dataset))) == 4
+
+
+def _panes(firing: Any) -> Any:
+    return beam.WindowInto(
+        FixedWindows(MINUTE), trigger=firing, allowed_lateness=3600, accumulation_mode=DISCARDING
+    )
+
+
+def _added(
+    out: Path, tokenizer: Tokenizer, numbers: Sequence[int], pane: int = 0
+) -> tuple[write_windows.WindowWriter, list[PaneShard]]:
+    """A writer of windows, and a shard of messages of a pane that waits."""
+    pipeline = beam.Pipeline(options=PipelineOptions(["--streaming"]))
+    _written(pipeline, stream_of(messages([1])), tokenizer, WriteTokens(out, tokenizer), LATE)
+    found: list[Any] = []
+
+    class Visitor(PipelineVisitor):
+        def visit_transform(self, node: Any) -> None:
+            step = getattr(node.transform, "fn", None)
+            if isinstance(step, (write_windows._AddWindows, write_windows._WritePane)):
+                found.append(step)
+
+    pipeline.visit(Visitor())
+    write, add = found
+    split = document_chunks.SplitToChunks(1, False, whole=True)
+    split.start_bundle()
+    end = tokenizer.token_to_id("<|end|>")
+    packed = [
+        data
+        for each in messages(numbers)
+        for _, data in split.process({**each, "tokens": [*tokenizer.encode(each["text"]), end]})
+    ]
+    info = PaneInfo(True, True, PaneInfoTiming.ON_TIME, pane, 0)
+    rows = write.process((0, packed), IntervalWindow(0, MINUTE), info)
+    return add.writer, [json_structs.decode(row, PaneShard) for _, row in rows]
+
+
+INTERVAL = (0, MINUTE * 10**6)
+
+
+def test_a_pane_of_repeated_documents_may_be_sent_again(
+    tokenizer: Tokenizer, tmp_path: Path
+) -> None:
+    writer, first = _added(tmp_path / "out", tokenizer, range(5))
+    urls = writer.add(first, INTERVAL)
+    assert writer.add(first, INTERVAL) == urls  # a step that runs again returns them again
+    for numbers in (range(3), range(7)):
+        _, pane = _added(tmp_path / "out", tokenizer, numbers, 1)
+        added = writer.add(pane, INTERVAL)
+        write_windows._logs.clear()
+        assert writer.add(pane, INTERVAL) == added
+        assert len(added) == (len(numbers) > 5)
+    assert texts_of(tmp_path / "out", tokenizer) == expected(range(7))
+
+
+def test_a_folder_that_was_removed_begins_anew(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    for _ in range(2):
+        stream = stream_of(messages(range(10)), 300)
+        run_stream(stream, tokenizer, WriteTokens(tmp_path / "out", tokenizer))
+        assert texts_of(tmp_path / "out", tokenizer) == expected(range(10))
+        shutil.rmtree(tmp_path / "out")
+
+
+def test_sources_have_ids_of_their_own(run: Any, tokenizer: Tokenizer, tmp_path: Path) -> None:
+    rows = [(name, {"id": 1, "text": f"{name} a"}) for name in ("wiki", "web", "wiki")]
+    windows = (
+        "Time" >> beam.Map(lambda each: TimestampedValue(each, 5))
+        | beam.WindowInto(FixedWindows(MINUTE))
+    )  # fmt: skip
+    write = WriteTokens(tmp_path / "out", tokenizer)
+    run(lambda p: p | beam.Create(rows) | windows | Tokenize(tokenizer, append="<|end|>") | write)
+    assert texts_of(tmp_path / "out", tokenizer) == ["web a", "wiki a"]
+
+
 def test_panes_of_the_global_window(tokenizer: Tokenizer, tmp_path: Path) -> None:
     windows = beam.WindowInto(
         GlobalWindows(),
@@ -280,6 +389,11 @@ def test_what_cannot_be(tokenizer: Tokenizer, tmp_path: Path) -> None:
     out = tmp_path / "out"
     with pytest.raises(UsageError, match="put it into windows"):
         _expand(WriteTokens(out, tokenizer), tokenizer)
+    never = beam.WindowInto(
+        GlobalWindows(), trigger=trigger.AfterWatermark(), accumulation_mode=DISCARDING
+    )
+    with pytest.raises(UsageError, match="put it into windows"):
+        _expand(WriteTokens(out, tokenizer), tokenizer, never)
     accumulating = beam.WindowInto(
         FixedWindows(MINUTE),
         trigger=trigger.AfterWatermark(late=trigger.AfterCount(1)),
