@@ -339,6 +339,7 @@ class WriteTokens(beam.PTransform):
         shards: Maximum number of shards, from 1 to 100,000.
         format: The format of the shards. `parquet` and `arrow` get the fields `id` and `source`.
         overwrite: Whether to remove what a job or another run wrote in the folder.
+        sequence_length, packing, pad_token, shuffle_seed, shard_tokens: As `WriteTokens` of Python.
 
     Raises:
         UsageError: A folder that is not empty, a tokenizer that does not exist, or rows without
@@ -353,6 +354,11 @@ class WriteTokens(beam.PTransform):
         shards: int = 1,
         format: str = DEFAULT_SHARD_FORMAT,
         overwrite: bool = False,
+        sequence_length: int | None = None,
+        packing: str | None = None,
+        pad_token: str | None = None,
+        shuffle_seed: int | None = None,
+        shard_tokens: int | None = None,
     ) -> None:
         super().__init__()
         self.field = field
@@ -362,6 +368,11 @@ class WriteTokens(beam.PTransform):
             shards=shards,
             format=format,
             overwrite=overwrite,
+            sequence_length=sequence_length,
+            packing=packing,
+            pad_token=pad_token,
+            shuffle_seed=shuffle_seed,
+            shard_tokens=shard_tokens,
         )
 
     def expand(self, rows: beam.pvalue.PCollection) -> beam.pvalue.PCollection:

@@ -17,7 +17,7 @@ from command_line import run_whole
 from counted_sources import manifest, parts
 from made_text import documents, write
 
-from bpe_beam import Tokenizer
+from bpe_beam import Tokenizer, shards
 from bpe_beam.errors import UsageError
 from bpe_beam.transforms import beam_yaml
 from bpe_beam.transforms.shuffles import CreateElements
@@ -240,6 +240,22 @@ def test_write_tokens(run: Run, tokenizer: str, tmp_path: Path) -> None:
     )
     assert found == [beam.Row(manifest=f"{out}/__manifest")]
     assert (out / "shard-00001-of-00002.idx").exists()
+
+
+def test_write_tokens_makes_sequences(run: Run, tokenizer: str, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    options = {"sequence_length": 4, "packing": "best_fit", "shuffle_seed": 1, "shard_tokens": 9}
+    source = rows({"n": 1, "text": "abab"}, {"n": 2, "text": "babababa"})
+    tokenize = beam_yaml.Tokenize(tokenizer)
+    write_tokens = beam_yaml.WriteTokens(str(out), tokenizer, **options)
+    run(lambda p: p | source | tokenize | write_tokens)
+    dataset = shards.open(out)
+    lengths = [dataset[at].size for at in range(len(dataset))]
+    one = Tokenizer.from_file(tokenizer)
+    assert sum(lengths) == len(one.encode("abab")) + len(one.encode("babababa"))
+    assert max(lengths) <= 4
+    with pytest.raises(UsageError, match="pad_token must be a token"):
+        beam_yaml.WriteTokens(str(tmp_path / "b"), tokenizer, sequence_length=4, pad_token="?")
 
 
 def test_write_tokens_keeps_ids_and_sources(run: Run, tokenizer: str, tmp_path: Path) -> None:
