@@ -50,7 +50,8 @@ def stream_figures(storage: Storage, output: str) -> JsonObject:
         "windows_open": len(windows.open),
         "first_open_window": windows.open[0] if windows.open else None,
         **_files(manifests),
-        "documents": totals.documents,
+        "documents": sum(manifest.documents for manifest in manifests),
+        **_sequences(manifests),
         "tokens": totals.tokens,
         "shards": totals.shards,
         "rejects": totals.rejects,
@@ -60,6 +61,12 @@ def stream_figures(storage: Storage, output: str) -> JsonObject:
         "settings": first and first.settings,
         "tokenizer_fingerprint": first and first.tokenizer.fingerprint,
     }
+
+
+def _sequences(manifests: Sequence[Manifest]) -> dict[str, int]:
+    """Return the number of sequences, if the windows have any."""
+    counts = [manifest.sequences for manifest in manifests if manifest.sequences is not None]
+    return {"sequences": sum(counts)} if counts else {}
 
 
 def _files(manifests: Sequence[Manifest]) -> dict[str, int]:

@@ -363,9 +363,9 @@ class GatheredDocuments:
 
 
 def _hash_of(label: _Label) -> int:
-    """Return a hash of a document's source and id; 0 without an id."""
+    """Return a hash of a document's source and id; 0 without an id, or with an empty one."""
     id_, source, _ = label
-    if id_ is None:
+    if not id_:
         return 0
     digest = hashlib.blake2b(msgspec.json.encode([source, id_]), digest_size=8).digest()
     return int.from_bytes(digest, "little") | 1

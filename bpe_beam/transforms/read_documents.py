@@ -44,7 +44,7 @@ class ReadDocuments(beam.PTransform):
     """Reads documents from files, in splits, so that a large file feeds many workers.
 
     The output is Arrow batches of a few MB with the columns `id`, `source`, `place` and `text`.
-    Each carries its place in the corpus in its schema's metadata, see `document_order.py`. One
+    Each carries its place in the corpus in its schema's metadata, for `WriteTokens`. One
     worker reads a split, one batch at a time.
 
     Counters: `text_bytes_read`, `records_rejected`, `stored_bytes_lost`.

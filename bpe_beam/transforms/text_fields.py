@@ -34,6 +34,8 @@ def text_in(fields: Mapping[str, Any], text_field: str) -> Any:
     value: Any = fields
     for name in field_path(text_field):
         inner = fields_of(value)
+        if value is None:
+            raise DataError(f"the field {text_field!r} of a document must be text, got null")
         if inner is None or name not in inner:
             raise DataError(no_field("document", text_field, fields if inner is None else inner))
         value = inner[name]

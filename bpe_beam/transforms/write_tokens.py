@@ -93,7 +93,7 @@ class WriteTokens(beam.PTransform):
     Input that is unbounded or in windows becomes a folder `window-00000000`, … for each pane, with
     shards and a manifest of its own; the output has the URL of each manifest. Documents with an id
     are written once for each window of time, whatever a runner repeats, a source sends again, or
-    several pipelines write. See `write_windows.py`.
+    several pipelines write.
 
     The source of a document is its key; without a key, its field or column `source`. A source and
     an `id` may be strings, numbers, dates or UUIDs; other keys are dropped. The formats `parquet`
@@ -424,7 +424,7 @@ class _End(NamedTuple):
         if fields:
             _LOG.warning(
                 "WriteTokens: %s has no place for these fields of documents: %s (parquet and arrow "
-                "store id and source)",
+                "store id and source of documents, not of sequences)",
                 redact(self.target.url),
                 list_few(fields),
             )

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from bpe_beam import json_structs
 from bpe_beam.errors import DataError, NotFoundError, UsageError
 from bpe_beam.folders.artifact_names import JOB_FILE, MANIFEST_FILE
-from bpe_beam.folders.job_json import JobRecord
+from bpe_beam.folders.job_json import JobRecord, differences
 from bpe_beam.folders.output_folder import DOCUMENTS, recorded_job
 from bpe_beam.folders.receipts import WORK, TaskFolder
 from bpe_beam.folders.run_folder import remove_all_in
@@ -75,9 +75,11 @@ class WindowsFolder(TokensFolder):
             return
         found = recorded_job(storage, self.url)
         if found is None or found.fingerprint != record.fingerprint:
+            other = [] if found is None else differences(found, record)
             raise UsageError(
                 f"WriteTokens: the folder {redact(self.url)} has windows of a stream with other "
-                "settings: give another folder, or the tokenizer, format and options of that one"
+                f"settings ({'; '.join(f'{name}: {both}' for name, both in other)}): give another "
+                "folder, or the settings of that one"
             )
 
 
