@@ -100,12 +100,10 @@ class PaneLog:
             self._reset()  # somebody has removed the folders of the stream
         if not self.written:
             numbers = window_numbers(self._folder.storage, self._folder.url)
-            self.next = numbers[0] if numbers else 0
             for start in range(0, len(numbers), _BLOCK):
                 for file, is_open in side_by_side(self._read, numbers[start : start + _BLOCK]):
-                    if file is None or file.number != self.next:
-                        break
-                    self._add(file, is_open)
+                    if file is not None:  # or a damaged window was removed
+                        self._add(file, is_open)
         while True:
             file, is_open = self._read(self.next)
             if file is None:

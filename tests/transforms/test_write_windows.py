@@ -353,6 +353,16 @@ def test_a_folder_that_was_removed_begins_anew(tokenizer: Tokenizer, tmp_path: P
         shutil.rmtree(tmp_path / "out")
 
 
+def test_a_window_that_was_removed_is_sent_again(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    for _ in range(2):
+        stream = stream_of(messages(range(30)), 1_000)
+        run_stream(stream, tokenizer, WriteTokens(out, tokenizer))
+        assert texts_of(out, tokenizer) == expected(range(30))
+        shutil.rmtree(out / "window-00000001", ignore_errors=True)
+        write_windows._logs.clear()
+
+
 def test_sources_have_ids_of_their_own(run: Any, tokenizer: Tokenizer, tmp_path: Path) -> None:
     rows = [(name, {"id": 1, "text": f"{name} a"}) for name in ("wiki", "web", "wiki")]
     windows = (
