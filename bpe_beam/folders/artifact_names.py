@@ -24,6 +24,9 @@ TOKENIZER_FILE = "tokenizer.json"
 WINDOW_FILE = "__window"
 """The first file of a window of a stream: the files that it reads, and their splits."""
 
+PANE_FILE = "__pane"
+"""The first file of a window that a pipeline writes: the window of time, and its shards."""
+
 WATCHERS = "__watchers"
 """The folder of a stream's output with a report of each of its watchers."""
 

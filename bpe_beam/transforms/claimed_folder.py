@@ -187,7 +187,8 @@ def remove_earlier_run(
     if record is None and MANIFEST_FILE in names and JOB_FILE not in names:
         record = finished()
     known = set() if record is None else {name.partition("/")[0] for name in record.all_names}
-    known.add(WORK)
+    if JOB_FILE in names:  # it is removed after `work/`
+        known.add(WORK)
     foreign = [name for name in names if (attempted_name(name) or name) not in known]
     require(
         not foreign,

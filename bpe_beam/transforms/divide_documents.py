@@ -78,12 +78,13 @@ class _Divide(DocumentFn):
 
     def use(self, documents: list[Document], texts: pa.Array, batch: Any = None) -> Iterator[Any]:
         if batch is None:
-            chosen = self._for_validation([_id_of(each) for each in documents], texts)
+            ids = [_id_of(each) for each in documents] if self.by == "id" else None
+            chosen = self._for_validation(ids, texts)
             for document, is_chosen in zip(documents, chosen.tolist(), strict=True):
                 yield _output(document, document.element, is_chosen)
             return
         (document,) = documents
-        ids = label_column(batch, "id", "DivideDocuments")
+        ids = label_column(batch, "id", "DivideDocuments") if self.by == "id" else None
         order = order_of(batch)
         text_files = () if order is None else order.text_files
         chosen = self._for_validation(ids, texts, text_files)

@@ -10,7 +10,7 @@ import hashlib
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import IO, Any, NamedTuple, TypeAlias
 
 import apache_beam as beam
@@ -60,6 +60,12 @@ _Label: TypeAlias = "tuple[str | None, str | None, int | None]"
 NO_LABEL: _Label = (None, None, None)
 
 _DIGEST_BYTES = 16
+
+_NO_ORDER = (
+    "WriteTokens: a step after ReadDocuments has divided or joined batches, so the order of their "
+    "documents is lost: filter rows only, or remove the schema's metadata to arrange documents "
+    "from the order of their hashes"
+)
 
 BATCH_DOCUMENTS = 1024
 """Documents that are written at once; fewer if they have CHUNK_TOKENS together."""
@@ -119,7 +125,7 @@ class SplitToChunks(beam.DoFn):
             labels = [(id_ if self.whole else None, source, None) for id_, source, _ in labels]
         if notes and not self.whole:
             yield 0, notes[0]
-        order = self._order(element)
+        order = self._order(element, len(documents))
         for number, (document, label) in enumerate(zip(documents, labels, strict=True)):
             if order is not None:
                 place = (order.first + number).to_bytes(8, "big")
@@ -133,9 +139,14 @@ class SplitToChunks(beam.DoFn):
             else:
                 yield from ((shard, chunk) for chunk in chunks)
 
-    def _order(self, element: Tokens) -> BatchOrder | None:
+    def _order(self, element: Tokens, documents: int) -> BatchOrder | None:
         value = elements.without_key(element)
-        return order_of(value) if self.in_order and elements.is_batch(value) else None
+        if not self.in_order or not elements.is_batch(value):
+            return None
+        order = order_of(value)
+        if order is not None and documents > order.rows:
+            raise DataError(_NO_ORDER)
+        return order
 
     def _notes(self, element: Tokens, labels: list[_Label]) -> Notes:
         value = elements.without_key(element)
@@ -237,11 +248,9 @@ def _labels_in(element: Tokens, documents: int) -> list[_Label]:
     if elements.is_batch(value):
         columns = [label_column(value, name, "WriteTokens") for name in LABELS[:2]]
         ids, sources = ([] if column is None else column.to_pylist() for column in columns)
-        if TEXT_BYTES in value.schema.names:
-            column = elements.column_of(value, TEXT_BYTES)
-            sizes = column.to_pylist() if pa.types.is_integer(column.type) else []
-        else:
-            sizes = []
+        sizes = []
+        if TEXT_BYTES in value.schema.names and order_of(value) is not None:  # of `Tokenize`
+            sizes = elements.column_of(value, TEXT_BYTES).to_pylist()
     else:
         fields = elements.fields_of(value) or {}
         ids, sources = (
@@ -310,6 +319,13 @@ class GatheredDocuments:
             else:
                 self.names.add(ids.decode())
         self._stored.sort()
+        places = [
+            chunk.document[:8]
+            for chunk in self._stored
+            if chunk.number == 0 and len(chunk.document) % _DIGEST_BYTES
+        ]
+        if any(one == other for one, other in pairwise(places)):
+            raise DataError(_NO_ORDER)
 
     def __enter__(self) -> GatheredDocuments:
         return self

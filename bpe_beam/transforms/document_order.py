@@ -23,11 +23,13 @@ class BatchOrder(Struct, frozen=True, omit_defaults=True):
     Attributes:
         split: The number of its split in the plan.
         first: The number of its first document in the split.
+        rows: The number of its documents when it was read.
         text_files: The text files of the split, whose documents have positions as ids.
     """
 
     split: int
     first: int
+    rows: int
     text_files: tuple[str, ...] = ()
 
 

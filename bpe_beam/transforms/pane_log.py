@@ -16,16 +16,13 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from bpe_beam.errors import DataError, NotFoundError
-from bpe_beam.folders.artifact_names import MANIFEST_FILE
+from bpe_beam.folders.artifact_names import MANIFEST_FILE, PANE_FILE
 from bpe_beam.folders.receipts import side_by_side
 from bpe_beam.shards.windows import window_name, window_numbers
 from bpe_beam.storage import json_file, redact
 from bpe_beam.storage.create_exclusive import write_once
 from bpe_beam.transforms.document_chunks import WrittenShard
 from bpe_beam.transforms.tokens_folder import TokensFolder
-
-PANE_FILE = "__pane"
-"""The first file of a window folder: the window of time, and the shards of its documents."""
 
 Interval: TypeAlias = "tuple[int | None, int | None]"
 """The bounds of a window of time, in microseconds since 1970; none of the global window."""

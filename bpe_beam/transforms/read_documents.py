@@ -165,7 +165,7 @@ class _SplitReader(NamedTuple):
     def read(self, element: str) -> Iterator[Any]:
         task = SplitTask.from_json(element)
         boundaries: list[Boundaries] = []
-        order = BatchOrder(task.split.index, 0, tuple(task.text_files()))
+        order = BatchOrder(task.split.index, 0, 0, tuple(task.text_files()))
         writer = None
         with ExitStack() as stack:
             if self.rejects is not None:
@@ -181,7 +181,7 @@ class _SplitReader(NamedTuple):
                 boundaries.append,
             ):
                 counters.counter("text_bytes_read").inc(text_bytes_of(batch))
-                yield with_order(batch, order)
+                yield with_order(batch, replace(order, rows=len(batch)))
                 order = replace(order, first=order.first + len(batch))
         losses = () if writer is None else writer.losses
         counters.counter("stored_bytes_lost").inc(sum(loss.bytes for loss in losses))

@@ -10,10 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import zstandard
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from bpe_beam.corpus.boundaries import files_with_gaps
+from bpe_beam.corpus.file_types import other_encoding
 from bpe_beam.corpus.plan import Plan, Slice, Split
 from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.corpus.read_split import read_split
@@ -68,7 +69,7 @@ def read_all(plan: Plan) -> tuple[list[str], list[Reject]]:
     return read_all(plan.reading_as_one(wrong)) if wrong else (texts, rejects)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     rows=st.lists(st.tuples(st.booleans(), st.text(max_size=40), NOT_JSON, NOT_UTF8), max_size=40),
     json_lines=st.booleans(),
@@ -98,6 +99,8 @@ def test_each_record_once(
     if not json_lines and lines and not lines[0].startswith(b"\xff"):
         lines[0] = lines[0].replace(b"\xef\xbb\xbf", b"")  # a byte order mark is no text
         good[0] = good[0].replace("\ufeff", "") if good else ""
+    # A file that looks like UTF-16 is refused as a whole.
+    assume(other_encoding(b"".join(line + b"\n" for line in lines)) is None)
     name = "x.jsonl" if json_lines else "x.txt"
     url = f"memory://spliced/{name}" + ("" if packing == "plain" else f".{packing}")
     STORAGE.write_bytes(url, pack(lines, packing, members))

@@ -131,6 +131,41 @@ def test_documents_of_anywhere_have_one_order(run, ground: Ground, tmp_path: Pat
     assert sorted(tokens) == sorted(t for text in texts for t in ground.tokenizer.encode(text))
 
 
+def _slices(batch: pa.RecordBatch) -> list[pa.RecordBatch]:
+    half = batch.num_rows // 2
+    return [batch.slice(0, half), batch.slice(half)]
+
+
+def _doubled(batch: pa.RecordBatch) -> pa.RecordBatch:
+    (joined,) = pa.Table.from_batches([batch, batch]).combine_chunks().to_batches()
+    return joined
+
+
+@pytest.mark.parametrize("step", [beam.FlatMap(_slices), beam.Map(_doubled)], ids=["cut", "join"])
+def test_batches_that_lost_their_order_are_refused(
+    run, ground: Ground, tmp_path: Path, step: beam.ParDo
+) -> None:
+    write_tokens = WriteTokens(tmp_path / "out", ground.tokenizer, shuffle_seed=1)
+    step = "Step" >> step.with_output_types(pa.RecordBatch)
+    with pytest.raises((DataError, RuntimeError), match="has divided or joined batches"):
+        run(lambda p: p | ground.read() | step | Tokenize(ground.tokenizer) | write_tokens)
+
+
+def test_a_filter_keeps_the_order(run, ground: Ground, tmp_path: Path) -> None:
+    def odd(batch: pa.RecordBatch) -> pa.RecordBatch:
+        return batch.filter(pa.array([int(each[1:]) % 2 == 1 for each in batch["id"].to_pylist()]))
+
+    write_tokens = WriteTokens(
+        tmp_path / "out", ground.tokenizer, shard_tokens=1_000, format="parquet"
+    )
+    step = "Odd" >> beam.Map(odd).with_output_types(pa.RecordBatch)
+    run(lambda p: p | ground.read() | step | Tokenize(ground.tokenizer) | write_tokens)
+    dataset = shards.open(tmp_path / "out")
+    numbers = [int(dataset.labels(at)["id"][1:]) for at in range(len(dataset))]
+    assert numbers == sorted(numbers)
+    assert len(numbers) > 50
+
+
 def test_a_learned_tokenizer_fills_sequences(run, ground: Ground, tmp_path: Path) -> None:
     text = ground.tokenizer.to_json()
     texts = documents(20, seed=4)

@@ -110,6 +110,15 @@ def test_documents_without_a_text_are_in_train(run) -> None:
     assert sorted(kept, key=str) == sorted(rows, key=str)
 
 
+def test_ids_that_do_not_decide_may_be_anything(run) -> None:
+    rows = [{"id": ["a"], "text": "one"}, {"id": b"\xff", "text": "two"}]
+    kept, _ = run(lambda p: (p | beam.Create(rows) | DivideDocuments("50%")).validation)
+    assert [row["text"] for row in kept] == ["one"]
+    batch = pa.RecordBatch.from_pylist([{"id": {"a": 1}, "text": "one"}])
+    kept, _ = run(lambda p: (p | beam.Create([batch]) | DivideDocuments("50%")).validation)
+    assert kept == [batch]
+
+
 @pytest.mark.parametrize("share", ["0%", "0.5", "x%", 5])
 def test_a_share_is_above_nothing(share: Any) -> None:
     with pytest.raises(UsageError, match="validation_share"):

@@ -384,6 +384,16 @@ def test_a_folder_of_a_command_is_refused_or_overwritten(tokenizer, tmp_path: Pa
     assert _documents(out, tokenizer) == ["the cat"]
 
 
+def test_a_folder_work_in_a_finished_folder_is_not_ours(tokenizer, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    _run(_pipeline(str(out), tokenizer, ["a"]))
+    (out / "work").mkdir()
+    (out / "work" / "mine.txt").write_text("mine")
+    with pytest.raises(UsageError, match="with work"):
+        _pipeline(str(out), tokenizer, ["a"], overwrite=True)
+    assert (out / "work" / "mine.txt").exists()
+
+
 def test_what_is_not_ours_is_not_overwritten(tokenizer, out: str) -> None:
     _run(_pipeline(out, tokenizer, ["the dog"]))
     Storage().write_bytes(f"{out}/mine", b"")

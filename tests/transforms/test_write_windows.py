@@ -363,6 +363,14 @@ def test_a_window_that_was_removed_is_sent_again(tokenizer: Tokenizer, tmp_path:
         write_windows._logs.clear()
 
 
+def test_verify_says_how_to_repair_a_window(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    run_stream(stream_of(messages(range(3)), 300), tokenizer, WriteTokens(tmp_path, tokenizer))
+    (shard,) = (tmp_path / "window-00000000").glob("*.bin")
+    shard.write_bytes(b"damaged")
+    said = run_command("verify", tmp_path).message
+    assert "Remove the folder of this window, and send its documents to the pipeline again" in said
+
+
 def test_sources_have_ids_of_their_own(run: Any, tokenizer: Tokenizer, tmp_path: Path) -> None:
     rows = [(name, {"id": 1, "text": f"{name} a"}) for name in ("wiki", "web", "wiki")]
     windows = (

@@ -23,6 +23,7 @@ from bpe_beam.errors import DataError, UsageError, require
 from bpe_beam.folders.artifact_names import (
     JOB_FILE,
     MANIFEST_FILE,
+    PANE_FILE,
     SHARDS_TOKENIZER_FILE,
     SUMMARY_FILE,
     WINDOW_FILE,
@@ -268,7 +269,9 @@ class _Folder:
         remedy = (
             "remove these files, and run the command that wrote the folder again: it makes them"
         )
-        if any(problem.startswith(WINDOW_FILE) for problem in problems):
+        if PANE_FILE in self._storage.list_names(self._url):
+            remedy = "remove the folder of this window, and send its documents to the pipeline"
+        elif any(problem.startswith(WINDOW_FILE) for problem in problems):
             remedy = "remove the folder, and run stream-tokenize again: it reads the window's files"
         elif WINDOW_FILE in self._storage.list_names(self._url):
             remedy = (
