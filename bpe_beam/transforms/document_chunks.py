@@ -31,9 +31,15 @@ from bpe_beam.shards.formats.table_schema import TEXT_BYTES
 from bpe_beam.shards.shard_rows import Shard, SourceTotals, TokenlessSplit
 from bpe_beam.transforms import elements
 from bpe_beam.transforms import metrics as counters
-from bpe_beam.transforms.document_order import BatchOrder, order_of
+from bpe_beam.transforms.document_order import PLACE, BatchOrder, order_of
 from bpe_beam.transforms.ids_and_sources import label_column, label_of
-from bpe_beam.transforms.token_origin import FINGERPRINT, TokenFacts, WrittenTokens, require_framed
+from bpe_beam.transforms.token_origin import (
+    FINGERPRINT,
+    SIZES,
+    TokenFacts,
+    WrittenTokens,
+    require_framed,
+)
 from bpe_beam.transforms.tokens_folder import TokensFolder
 from bpe_beam.workers.split_task import require_visible
 
@@ -50,9 +56,6 @@ about elements; they are sent to shard 0."""
 LABELS = ("id", "source", TEXT_BYTES)
 """Fields and columns that are stored with the ids, by formats that have a place for them."""
 
-PLACE = "place"
-"""A column of `ReadDocuments`, the position of a document in its file: of no use with its ids."""
-
 UNPLACED = 1 << 40
 """The number of the first shard of documents without a place in a split, where order matters."""
 
@@ -62,9 +65,9 @@ NO_LABEL: _Label = (None, None, None)
 _DIGEST_BYTES = 16
 
 _NO_ORDER = (
-    "WriteTokens: a step after ReadDocuments has divided or joined batches, so the order of their "
-    "documents is lost: filter rows only, or remove the schema's metadata to arrange documents "
-    "from the order of their hashes"
+    "WriteTokens: a step after ReadDocuments has divided or joined batches, or the same files were "
+    "read twice, so the order of documents is lost: filter rows only, or remove the schema's "
+    "metadata to arrange documents from the order of their hashes"
 )
 
 BATCH_DOCUMENTS = 1024
@@ -125,7 +128,7 @@ class SplitToChunks(beam.DoFn):
             labels = [(id_ if self.whole else None, source, None) for id_, source, _ in labels]
         if notes and not self.whole:
             yield 0, notes[0]
-        order = self._order(element, len(documents))
+        order = self._order(element)
         for number, (document, label) in enumerate(zip(documents, labels, strict=True)):
             if order is not None:
                 place = (order.first + number).to_bytes(8, "big")
@@ -139,12 +142,12 @@ class SplitToChunks(beam.DoFn):
             else:
                 yield from ((shard, chunk) for chunk in chunks)
 
-    def _order(self, element: Tokens, documents: int) -> BatchOrder | None:
+    def _order(self, element: Tokens) -> BatchOrder | None:
         value = elements.without_key(element)
         if not self.in_order or not elements.is_batch(value):
             return None
         order = order_of(value)
-        if order is not None and documents > order.rows:
+        if order is not None and not order.has_all_of(value):
             raise DataError(_NO_ORDER)
         return order
 
@@ -249,8 +252,9 @@ def _labels_in(element: Tokens, documents: int) -> list[_Label]:
         columns = [label_column(value, name, "WriteTokens") for name in LABELS[:2]]
         ids, sources = ([] if column is None else column.to_pylist() for column in columns)
         sizes = []
-        if TEXT_BYTES in value.schema.names and order_of(value) is not None:  # of `Tokenize`
-            sizes = elements.column_of(value, TEXT_BYTES).to_pylist()
+        at = value.schema.get_field_index(TEXT_BYTES)
+        if at >= 0 and value.schema.field(at).equals(SIZES, check_metadata=True):
+            sizes = value.column(at).to_pylist()
     else:
         fields = elements.fields_of(value) or {}
         ids, sources = (

@@ -19,8 +19,8 @@ from bpe_beam.errors import DataError, UsageError, require
 from bpe_beam.storage import Storage
 from bpe_beam.storage.names import absolute
 from bpe_beam.transforms import metrics as counters
-from bpe_beam.transforms.document_chunks import PLACE
 from bpe_beam.transforms.document_fn import DEAD, MAIN, DeadLetterTransform
+from bpe_beam.transforms.document_order import PLACE
 from bpe_beam.transforms.elements import ANY
 from bpe_beam.transforms.shuffles import outputs_of
 from bpe_beam.workers.split_task import SplitTask, split_tasks, text_bytes_of

@@ -27,7 +27,7 @@ from bpe_beam.storage import PathName, Storage, path_name
 from bpe_beam.storage.names import absolute
 from bpe_beam.transforms import metrics as counters
 from bpe_beam.transforms.claimed_folder import take_folder
-from bpe_beam.transforms.document_order import BatchOrder, with_order
+from bpe_beam.transforms.document_order import first_of_split, with_order
 from bpe_beam.transforms.shuffles import SpreadTasks, outputs_of
 from bpe_beam.workers.split_task import SplitTask, split_tasks, task_name, text_bytes_of
 
@@ -113,7 +113,8 @@ class ReadDocuments(beam.PTransform):
         """Return the documents."""
         if self.rejects is not None:
             take_folder(begin.pipeline, self.rejects, "rejects")
-        reader = _SplitReader(self.storage, self.settings, self.rejects, self.max_lost)
+        fingerprint = self.plan.fingerprint()
+        reader = _SplitReader(self.storage, self.settings, self.rejects, self.max_lost, fingerprint)
         tasks = begin | "Splits" >> SpreadTasks(split_tasks(self.plan))
         types = {"documents": pa.RecordBatch, _REPORTS: beam.typehints.Tuple[int, str]}
         read = outputs_of(tasks, "ReadSplit", beam.FlatMap(reader.read), types)
@@ -161,11 +162,13 @@ class _SplitReader(NamedTuple):
     settings: ReadSettings
     rejects: str | None
     max_lost: Limit
+    plan_fingerprint: str
 
     def read(self, element: str) -> Iterator[Any]:
         task = SplitTask.from_json(element)
         boundaries: list[Boundaries] = []
-        order = BatchOrder(task.split.index, 0, 0, tuple(task.text_files()))
+        text_files = tuple(task.text_files())
+        order = first_of_split(task.split.index, self.plan_fingerprint, text_files)
         writer = None
         with ExitStack() as stack:
             if self.rejects is not None:
@@ -181,7 +184,7 @@ class _SplitReader(NamedTuple):
                 boundaries.append,
             ):
                 counters.counter("text_bytes_read").inc(text_bytes_of(batch))
-                yield with_order(batch, replace(order, rows=len(batch)))
+                yield with_order(batch, order)
                 order = replace(order, first=order.first + len(batch))
         losses = () if writer is None else writer.losses
         counters.counter("stored_bytes_lost").inc(sum(loss.bytes for loss in losses))

@@ -15,10 +15,12 @@ from typing import Any, NamedTuple, TypeAlias
 import apache_beam as beam
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from bpe_beam.errors import DataError, UsageError, require
 from bpe_beam.messages import list_few
 from bpe_beam.shards.formats.interface import ShardOrigin
+from bpe_beam.shards.formats.table_schema import TEXT_BYTES
 from bpe_beam.storage import PathName, Storage, path_name
 from bpe_beam.storage.names import absolute
 from bpe_beam.tokenizer.tokenizer import Tokenizer
@@ -28,6 +30,10 @@ from bpe_beam.workers.tokenize_split import origin_of
 
 FINGERPRINT = b"bpe_beam.tokenizer"
 """The key in a batch's schema of the fingerprint of the tokenizer that made its ids."""
+
+SIZES = pa.field(TEXT_BYTES, pa.int64(), metadata={"bpe_beam.tokenizer": "size of the text"})
+"""The column that `Tokenize` adds for the sizes of texts. A column of the same name of somebody
+else has no such metadata."""
 
 TokenizerInput: TypeAlias = "Tokenizer | PathName | beam.pvalue.AsSideInput"
 """A tokenizer; a path or URL of one; or a side input with the text of one, as `LearnMerges` makes

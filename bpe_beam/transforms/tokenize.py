@@ -23,6 +23,7 @@ from bpe_beam.transforms.metrics import count_tokens
 from bpe_beam.transforms.text_fields import with_column_of_ids, with_ids
 from bpe_beam.transforms.token_origin import (
     FINGERPRINT,
+    SIZES,
     ChosenTokenizer,
     TokenizerInput,
     TokensMaker,
@@ -242,7 +243,7 @@ def _with_sizes(batch: Any, texts: pa.Array) -> Any:
         return batch
     import pyarrow.compute as pc  # slow to import
 
-    return batch.append_column(TEXT_BYTES, pc.binary_length(texts))
+    return batch.append_column(SIZES, pc.binary_length(texts))
 
 
 def _with_tokens(document: Any, text_field: str, ids: pa.UInt32Array) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -151,14 +151,77 @@ def test_batches_that_lost_their_order_are_refused(
         run(lambda p: p | ground.read() | step | Tokenize(ground.tokenizer) | write_tokens)
 
 
-def test_a_filter_keeps_the_order(run, ground: Ground, tmp_path: Path) -> None:
-    def odd(batch: pa.RecordBatch) -> pa.RecordBatch:
-        return batch.filter(pa.array([int(each[1:]) % 2 == 1 for each in batch["id"].to_pylist()]))
+def _odd(batch: pa.RecordBatch) -> pa.RecordBatch:
+    return batch.filter(pa.array([int(each[1:]) % 2 == 1 for each in batch["id"].to_pylist()]))
 
+
+def _joined(batches: tuple[int, Iterable[pa.RecordBatch]]) -> list[pa.RecordBatch]:
+    # Together they have fewer rows than each had when it was read.
+    one, other, *others = sorted(batches[1], key=lambda batch: batch["id"][0].as_py())
+    both = pa.Table.from_batches([one, other]).combine_chunks().to_batches()
+    return [*both, *others]
+
+
+def test_filtered_batches_that_were_joined_are_refused(run, ground: Ground, tmp_path: Path) -> None:
+    def build(pipeline: beam.Pipeline) -> beam.PCollection:
+        few = beam.Map(lambda batch: (0, batch.slice(3, 2)))
+        joined = beam.FlatMap(_joined).with_output_types(pa.RecordBatch)
+        batches = pipeline | ground.read() | few | beam.GroupByKey() | "Join" >> joined
+        return batches | Tokenize(ground.tokenizer) | write_tokens
+
+    write_tokens = WriteTokens(tmp_path / "out", ground.tokenizer, shuffle_seed=1)
+    with pytest.raises((DataError, RuntimeError), match="has divided or joined batches"):
+        run(build)
+
+
+def test_documents_of_two_reads_have_one_order(run, ground: Ground, tmp_path: Path) -> None:
+    other = tmp_path / "b.jsonl"
+    rows = ({"id": f"b{number}", "text": f"the {number}"} for number in range(20))
+    other.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    orders = []
+    for name in ("ab", "ba"):
+        reads = {
+            "a": ground.read(),
+            "b": ReadDocuments([other], ReadSettings(id_field="id"), range_bytes=300),
+        }
+        write_tokens = WriteTokens(
+            tmp_path / name, ground.tokenizer, shard_tokens=1_000, format="parquet"
+        )
+
+        def build(pipeline: beam.Pipeline, name=name, reads=reads, write=write_tokens) -> Any:
+            both = [pipeline | each >> reads[each] for each in name] | beam.Flatten()
+            return both | Tokenize(ground.tokenizer) | write
+
+        run(build)
+        dataset = shards.open(tmp_path / name)
+        orders.append([dataset.labels(at)["id"] for at in range(len(dataset))])
+    assert orders[0] == orders[1]
+    for name, count in (("d", 152), ("b", 20)):
+        numbers = [int(each[1:]) for each in orders[0] if each[0] == name]
+        assert numbers == sorted(numbers)
+        assert len(numbers) >= count
+
+
+@pytest.mark.parametrize(
+    "size", [pa.scalar(-5), pa.scalar(2**63 + 1, pa.uint64()), pa.scalar("x")], ids=str
+)
+def test_a_column_text_bytes_of_a_user_is_no_size(
+    run, ground: Ground, tmp_path: Path, size: pa.Scalar
+) -> None:
+    def add(batch: pa.RecordBatch) -> pa.RecordBatch:
+        return batch.append_column("text_bytes", pa.array([size.as_py()] * len(batch), size.type))
+
+    step = "Add" >> beam.Map(add).with_output_types(pa.RecordBatch)
+    write_tokens = WriteTokens(tmp_path / "out", ground.tokenizer, shuffle_seed=1, format="parquet")
+    run(lambda p: p | ground.read() | step | Tokenize(ground.tokenizer) | write_tokens)
+    assert read_manifest(Storage(), str(tmp_path / "out")).totals.text_bytes == 0
+
+
+def test_a_filter_keeps_the_order(run, ground: Ground, tmp_path: Path) -> None:
     write_tokens = WriteTokens(
         tmp_path / "out", ground.tokenizer, shard_tokens=1_000, format="parquet"
     )
-    step = "Odd" >> beam.Map(odd).with_output_types(pa.RecordBatch)
+    step = "Odd" >> beam.Map(_odd).with_output_types(pa.RecordBatch)
     run(lambda p: p | ground.read() | step | Tokenize(ground.tokenizer) | write_tokens)
     dataset = shards.open(tmp_path / "out")
     numbers = [int(dataset.labels(at)["id"][1:]) for at in range(len(dataset))]

@@ -368,7 +368,8 @@ def test_verify_says_how_to_repair_a_window(tokenizer: Tokenizer, tmp_path: Path
     (shard,) = (tmp_path / "window-00000000").glob("*.bin")
     shard.write_bytes(b"damaged")
     said = run_command("verify", tmp_path).message
-    assert "Remove the folder of this window, and send its documents to the pipeline again" in said
+    assert "Restore these files from a copy; or end the pipeline, remove the folder of this" in said
+    assert "run the command" not in said
 
 
 def test_sources_have_ids_of_their_own(run: Any, tokenizer: Tokenizer, tmp_path: Path) -> None:

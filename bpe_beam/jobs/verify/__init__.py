@@ -270,7 +270,10 @@ class _Folder:
             "remove these files, and run the command that wrote the folder again: it makes them"
         )
         if PANE_FILE in self._storage.list_names(self._url):
-            remedy = "remove the folder of this window, and send its documents to the pipeline"
+            remedy = (
+                "restore these files from a copy; or end the pipeline, remove the folder of this "
+                "window, start the pipeline, and send the window's documents"
+            )
         elif any(problem.startswith(WINDOW_FILE) for problem in problems):
             remedy = "remove the folder, and run stream-tokenize again: it reads the window's files"
         elif WINDOW_FILE in self._storage.list_names(self._url):
