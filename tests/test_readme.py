@@ -29,6 +29,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return pages.with_command(folder)
 
 
+@pytest.mark.slow
 def test_every_example_runs(folder: Path) -> None:
     shown = [pages.run(folder, *block) for page in RUN for block in pages.blocks(page)]
 

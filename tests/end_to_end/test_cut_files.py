@@ -146,6 +146,7 @@ class Killed(Exception):
     """The process ends here."""
 
 
+@pytest.mark.slow
 def test_killed_at_any_removal(
     misleading: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -54,6 +54,7 @@ def test_labels_coders_and_types(job: str, corpus: Path, tokenizer: Path, tmp_pa
     assert tree(tmp_path / "one") == tree(tmp_path / "unchecked")
 
 
+@pytest.mark.slow
 def test_labels_coders_and_types_of_rounds(corpus: Path, tmp_path: Path) -> None:
     counts = tmp_path / "counts"
     run_whole("count", "--input", corpus, "--pretokenizer", "bert", "--output", counts)

@@ -114,6 +114,7 @@ def test_measures_and_errors_come_back_from_processes(mode: tuple[str, ...], pla
     assert "invalid UTF-8" in ran.message
 
 
+@pytest.mark.slow
 def test_shards_are_compared_in_processes(place: Path, started: list[int]) -> None:
     run_whole(*arguments("tokenize"), "out", *HERE)
     verify = ("verify", "out", "--full", "--input", "a.txt", *PROCESSES)

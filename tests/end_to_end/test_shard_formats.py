@@ -125,6 +125,7 @@ def test_the_documents_are_those_of_megatron_shards(
     assert tree(out) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format_name", ["datatrove", "dolma", "llmc", "parquet", "arrow"])
 def test_killed_and_resumed(ground: Ground, tmp_path: Path, format_name: str) -> None:
     """The ids of llm.c shards wait in a temporary file."""

@@ -418,6 +418,7 @@ def test_a_temporary_folder_of_another_job_is_emptied(tmp_path: Path) -> None:
     assert {*tree(tmp_path)} == {"__job", "work"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("before", ["nothing", "another job", "a damaged finish"])
 def test_a_job_killed_at_any_moment_ends_with_the_same_bytes(tmp_path: Path, before: str) -> None:
     assert killed_by(f"kill_at_every_moment(path, {before!r})", tmp_path) > 20

@@ -120,6 +120,7 @@ def test_tokens_manifest(made: Made) -> None:
     check(*passing(path, edits, lambda: is_proven(made)), least=200)
 
 
+@pytest.mark.slow
 def test_job_file(made: Made) -> None:
     path = made.tokens / "__job"
     edits = all_edits(path.read_bytes(), 2, pretty)

@@ -174,7 +174,7 @@ def test_killed_twice(corpus: Corpus, job: str, tmp_path: Path) -> None:
     disturb(corpus, job, tmp_path / "out", moments, seed=1)
 
 
-@pytest.mark.slow
+@pytest.mark.scheduled
 @pytest.mark.parametrize("job", JOBS)
 def test_killed_ten_times(long_corpus: Corpus, job: str, tmp_path: Path) -> None:
     made = random.Random(f"ten times {job}")

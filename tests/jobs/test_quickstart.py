@@ -6,11 +6,13 @@ import json
 import sysconfig
 from pathlib import Path
 
+import pytest
 import tokenizers
 from command_line import run_process
 from read_back import read_shards, tree
 
 
+@pytest.mark.slow
 def test_the_quickstart(tmp_path: Path) -> None:
     ran = run_process("quickstart", "--summary-file", "summary.json", cwd=tmp_path)
     assert ran.code == 0, ran.err

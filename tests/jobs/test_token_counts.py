@@ -130,6 +130,7 @@ def test_documents_in_another_order_have_the_same_counts(
         assert figures[0]["bytes"] > 1000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("padded", [(), PADDED], ids=["documents", "padded"])
 def test_parts_have_counts_of_their_own(
     made: Path, tmp_path: Path, padded: tuple[object, ...]

@@ -17,7 +17,7 @@ DRIVER = HERE / "fuzz_driver.cpp"
 TARGETS = sorted(path.name for path in HERE.glob("fuzz_*.cpp") if path != DRIVER)
 
 
-ROUNDS = int(os.environ.get("BPE_BEAM_FUZZ_ROUNDS", "8000"))
+ROUNDS = int(os.environ.get("BPE_BEAM_FUZZ_ROUNDS", "4000"))
 HEAVY = {
     "fuzz_bpe_learner.cpp",
     "fuzz_charsmap.cpp",

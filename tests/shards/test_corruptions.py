@@ -74,7 +74,10 @@ def corrupted(data: bytes, made: random.Random) -> bytes:
     [
         *((name, CORRUPTIONS // 4) for name in FORMATS),
         *((name, CORRUPTIONS // 10) for name in OF_RECORDS),
-        *(pytest.param(name, CORRUPTIONS, marks=pytest.mark.slow) for name in FORMATS + OF_RECORDS),
+        *(
+            pytest.param(name, CORRUPTIONS, marks=pytest.mark.scheduled)
+            for name in FORMATS + OF_RECORDS
+        ),
     ],
 )
 def test_each_corruption_is_named(format_name: str, corruptions: int, tmp_path: Path) -> None:

@@ -70,6 +70,7 @@ def test_lines_begin_and_end() -> None:
     assert Pattern(regex="^a|b$").spans("a b\nab\na") == [(0, 1), (2, 3), (4, 5), (5, 6), (7, 8)]
 
 
+@pytest.mark.slow
 def test_ranks_that_fall_into_endless_pairs(tmp_path: Path) -> None:
     tokens = [bytes([byte]) for byte in range(256)] + [b"a" * n for n in range(4000, 1, -1)]
     lines = (base64.b64encode(token) + b" %d\n" % rank for rank, token in enumerate(tokens))

@@ -247,7 +247,7 @@ def test_some_files(monkeypatch: pytest.MonkeyPatch) -> None:
     check(range(120), monkeypatch)
 
 
-@pytest.mark.slow
+@pytest.mark.scheduled
 def test_more_files(monkeypatch: pytest.MonkeyPatch) -> None:
     check(range(120, 500), monkeypatch)
 

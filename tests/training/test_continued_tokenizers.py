@@ -71,6 +71,7 @@ def test_in_two_steps_as_in_one(symbols: Any, tie_break: Any) -> None:
         assert go_on(begun, words, BpeRecipe(320, **options)).to_json() == whole.to_json()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prefix", ["", "#"])
 def test_on_other_words_as_the_reference(prefix: str) -> None:
     """Ids stay, also those with holes; new characters and special tokens come after them."""

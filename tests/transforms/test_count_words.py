@@ -93,6 +93,7 @@ def test_small_tables_and_few_partitions_change_nothing(run) -> None:
     assert max(len(encode_block(batch)) for batch in whole + small) <= BLOCK_BYTES
 
 
+@pytest.mark.slow
 def test_a_block_holds_at_most_a_megabyte_or_one_word(run) -> None:
     long_word = "x" * 3_000_000
     texts = [" ".join(f"w{i}" for i in range(200_000)), long_word]

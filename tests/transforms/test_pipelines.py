@@ -154,6 +154,7 @@ def test_a_pipeline_has_one_environment(builds: dict[str, Build], name: str) -> 
     assert len(described(builds[name]).components.environments) == 1
 
 
+@pytest.mark.slow
 def test_counted_words_and_totals_are_shuffled_in_pieces(sizes: list[int], tmp_path: Path) -> None:
     """Names of sources that take megabytes themselves, and a word of megabytes."""
     names = ["\N{MUSICAL SYMBOL G CLEF}" * 990 + str(number) for number in range(280)]
@@ -197,6 +198,7 @@ def sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return MeasuredGroupByKey.sizes
 
 
+@pytest.mark.slow
 def test_a_split_of_many_small_files_is_shuffled_in_pieces(
     sizes: list[int], tmp_path: Path
 ) -> None:

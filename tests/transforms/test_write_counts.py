@@ -164,6 +164,7 @@ def test_places_of_two_folders_are_refused(corpus: Path, tmp_path: Path, run: An
     assert not list((tmp_path / "out").iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("others", "message"),
     [
@@ -208,6 +209,7 @@ def test_words_that_do_not_add_up(
     assert not (tmp_path / "out" / "__manifest").exists()
 
 
+@pytest.mark.slow
 def test_documents_without_words(tmp_path: Path, run: Any) -> None:
     out = tmp_path / "out"
     run(lambda p: p | beam.Create(["", ""]) | CountWords() | WriteCounts(out))
@@ -240,6 +242,7 @@ def written(run: Any, out: Path, text: str, **options: Any) -> None:
     run(lambda p: p | beam.Create([text]) | CountWords() | WriteCounts(out, **options))
 
 
+@pytest.mark.slow
 def test_a_folder_is_written_once_and_overwritten_on_demand(
     corpus: Path, tmp_path: Path, run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

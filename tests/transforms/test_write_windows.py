@@ -194,6 +194,7 @@ def test_two_jobs_at_once_write_each_document_once(tokenizer: Tokenizer, tmp_pat
     assert texts_of(out, tokenizer) == expected(range(60))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"sequence_length": 16, "shuffle_seed": 1}])
 @pytest.mark.parametrize("at", ["move", "write_bytes", "remove"])
 def test_a_job_that_ends_anywhere_is_finished_by_the_next(

@@ -65,6 +65,7 @@ def counted(task: CountTask, places: list[tuple[int, BlocksReference]]) -> Count
     return found
 
 
+@pytest.mark.slow
 def test_receipts_do_not_grow_with_sources(tmp_path: Path) -> None:
     """A range a partition, whatever the sources: a row each would take gigabytes in the driver."""
     sources = 300

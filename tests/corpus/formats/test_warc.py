@@ -146,6 +146,7 @@ def test_bad_records_between_good_ones(tmp_path: Path, pack: Any) -> None:
             assert reject.offset == len(named("before", 1))
 
 
+@pytest.mark.slow
 def test_every_cut_of_a_plain_file(tmp_path: Path) -> None:
     path = tmp_path / "x.warc"
     path.write_bytes(INFO + b"".join(named(text, i) for i, text in enumerate(TEXTS)))

@@ -459,6 +459,7 @@ def test_another_share_is_the_remedy_for_an_empty_part(ground: Ground, tmp_path:
     assert tree(out) == tree(tmp_path / "direct")
 
 
+@pytest.mark.slow
 def test_killed_while_another_arrangement_takes_over(ground: Ground, tmp_path: Path) -> None:
     """Either command then ends right, until a new shard is finished."""
     first = (*SEQUENCES, "--shuffle-seed", 2, "--shard-tokens", 200)

@@ -102,6 +102,7 @@ def test_the_merges_are_those_of_one_learner(
         assert how == {"the best pairs" if memory == NOTHING else "all words"}
 
 
+@pytest.mark.slow
 def test_each_way_to_learn_a_round_is_taken(tmp_path: Path) -> None:
     """Else the test above would be of less than it says."""
     seen = set()

@@ -131,6 +131,7 @@ def test_a_text_does_not_grow_without_end() -> None:
             decode(decoder, "a" * 1000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "decoder",
     [

@@ -88,6 +88,7 @@ def test_iterable_is_lazy(tokenizer: Tokenizer) -> None:
     assert list(itertools.islice(found, 100)) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "chunk", ["the other weather\n", "x ", "你好。", "<|end|>", "a" * 100_000 + " "]
 )

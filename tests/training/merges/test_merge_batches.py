@@ -158,6 +158,7 @@ def corpora(
     return counted, ids, rules, draw(st.sampled_from([1, 2, 3, 5, ALL_PAIRS]))
 
 
+@pytest.mark.slow
 @hypothesis.settings(max_examples=600, deadline=None)
 @hypothesis.given(corpora())
 def test_the_merges_of_one_at_a_time(

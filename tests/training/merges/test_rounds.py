@@ -165,6 +165,7 @@ def test_as_one_learner(kind: str) -> None:
     assert rounds < merges
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [None, 5])
 @pytest.mark.parametrize("kind", ["bytes", "characters", "prefix"])
 def test_going_on(kind: str, limit: int | None) -> None:

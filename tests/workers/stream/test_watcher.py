@@ -221,6 +221,7 @@ class Storm:
         return call
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [False, True])
 def test_killed_at_any_change_and_started_again(
     stream: Stream, tmp_path: Path, after: bool
