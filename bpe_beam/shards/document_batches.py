@@ -23,6 +23,15 @@ class DocumentBatch(NamedTuple):
     offsets: NDArray[np.int64]
     labels: pa.RecordBatch | None
 
+    def filter(self, chosen: NDArray[np.bool_]) -> DocumentBatch:
+        """Return the chosen documents; `chosen` is bool[documents]."""
+        lengths = np.diff(self.offsets)
+        return DocumentBatch(
+            self.ids[np.repeat(chosen, lengths)],
+            bounds_of(lengths[chosen]),
+            None if self.labels is None else self.labels.filter(pa.array(chosen)),
+        )
+
 
 def document_batches(
     reader: ShardReader,

@@ -7,6 +7,7 @@ shards. What the steps of a run must agree on is in small files of `work/`.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -32,6 +33,7 @@ from bpe_beam.shards.shard_rows import (
 )
 from bpe_beam.transforms import metrics as counters
 from bpe_beam.transforms.token_origin import WrittenTokens
+from bpe_beam.transforms.tokens_folder import TokensFolder
 from bpe_beam.workers.arrange import planning
 from bpe_beam.workers.arrange.measure import measure_shard
 from bpe_beam.workers.arrange.new_shard import write_new_shard
@@ -122,6 +124,19 @@ class Arranger(NamedTuple):
     arrangement: Arrangement
     format: str
     tokens: WrittenTokens
+
+    @staticmethod
+    def of(folder: TokensFolder, url: str, tokens: WrittenTokens) -> Arranger:
+        """Return what arranges the documents of a folder into new shards below a URL."""
+        assert folder.arrangement is not None
+        return Arranger(
+            TaskFolder(folder.storage, url, folder.number),
+            folder.shards_url,
+            folder.shards_format,
+            folder.arrangement,
+            folder.format,
+            tokens,
+        )
 
     def begin(self, shards: Iterable[Shard]) -> list[str]:
         """Return the tasks that measure shards of documents."""
@@ -240,8 +255,7 @@ class Arranger(NamedTuple):
         )
 
     def _planned(self, learned: str | None) -> ArrangeTask:
-        task = self._task(learned)
-        return ArrangeTask(**{**vars(task), "parts": self._plan().parts})
+        return dataclasses.replace(self._task(learned), parts=self._plan().parts)
 
 
 class ArrangeShards(beam.PTransform):

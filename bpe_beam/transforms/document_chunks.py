@@ -354,8 +354,7 @@ class GatheredDocuments:
     ) -> WrittenShard:
         """Write a shard, its documents in order; without tokens no file is written."""
         _require_tokenizer(self.noted, facts.origin)
-        columns = facts.origin.columns if folder.arrangement is None else ()
-        origin = replace(facts.origin, columns=columns)
+        origin = folder.shards_origin(facts.origin)
         target = folder.storage, folder.shards_url, name, facts.vocab_size, origin
         sources = _SourceSums()
         ids = [self.ids]

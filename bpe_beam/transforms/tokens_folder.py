@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from msgspec.structs import replace
+
 from bpe_beam.folders.artifact_names import SHARDS_TOKENIZER_FILE
 from bpe_beam.folders.job_json import JobRecord
 from bpe_beam.folders.output_folder import DOCUMENTS
 from bpe_beam.folders.receipts import WORK
 from bpe_beam.shards.formats import LABELLED_FORMAT, PLAIN_FORMAT, shard_format
+from bpe_beam.shards.formats.interface import ShardOrigin
 from bpe_beam.shards.manifest import index_names, read_manifest
 from bpe_beam.shards.shard_rows import Arrangement
 from bpe_beam.storage import Storage
@@ -41,6 +44,10 @@ class TokensFolder(claimed_folder.ClaimedFolder):
             return self.format
         labelled = shard_format(self.format).labelled and not self.arrangement.sequence_length
         return LABELLED_FORMAT if labelled else PLAIN_FORMAT
+
+    def shards_origin(self, origin: ShardOrigin) -> ShardOrigin:
+        """Return the origin for the shards of documents: temporary ones need no columns."""
+        return origin if self.arrangement is None else replace(origin, columns=())
 
     @property
     def fixed_names(self) -> frozenset[str]:

@@ -24,7 +24,6 @@ from msgspec import UNSET, UnsetType
 from bpe_beam import json_structs
 from bpe_beam.errors import DataError, UsageError, require, require_between, require_choice
 from bpe_beam.folders.artifact_names import MANIFEST_FILE
-from bpe_beam.folders.receipts import TaskFolder
 from bpe_beam.messages import list_few
 from bpe_beam.shards.formats import (
     DEFAULT_SHARD_FORMAT,
@@ -260,14 +259,7 @@ class WriteTokens(beam.PTransform):
             finish = beam.FlatMap(end.of_hashes, *learned).with_output_types(str)
             # Not as a side input, because Dataflow gives it a coder that pickles.
             return rows | "GatherRows" >> beam.GroupByKey() | "WriteManifest" >> finish
-        arranger = Arranger(
-            TaskFolder(self.storage, self.folder, target.number),
-            target.shards_url,
-            target.shards_format,
-            self.arrangement,
-            self.format,
-            known,
-        )
+        arranger = Arranger.of(target, self.folder, known)
         return rows | "Arrange" >> ArrangeShards(
             arranger, partial(_documents, end), partial(end.arranged, arranger), learned
         )

@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 import apache_beam as beam
 import msgspec
 import numpy as np
-import pyarrow as pa
 from apache_beam.transforms import trigger
 from apache_beam.transforms.window import BoundedWindow, GlobalWindow, GlobalWindows
 from apache_beam.utils.windowed_value import PaneInfo, PaneInfoTiming
@@ -33,9 +32,9 @@ from bpe_beam.errors import DataError, NotFoundError, UsageError
 from bpe_beam.folders.artifact_names import JOB_FILE, MANIFEST_FILE
 from bpe_beam.folders.job_json import JobRecord, differences
 from bpe_beam.folders.output_folder import DOCUMENTS, recorded_job
-from bpe_beam.folders.receipts import WORK, TaskFolder
+from bpe_beam.folders.receipts import WORK
 from bpe_beam.folders.run_folder import remove_all_in
-from bpe_beam.shards.document_batches import DocumentBatch, bounds_of, document_batches
+from bpe_beam.shards.document_batches import document_batches
 from bpe_beam.shards.formats import shard_format
 from bpe_beam.shards.numbering import shard_name
 from bpe_beam.shards.shard_rows import ArrangedCorpus, ArrangedPart, Shard
@@ -275,8 +274,7 @@ class WindowWriter(NamedTuple):
         source = shard_format(folder.shards_format)
         mask = hashlib.blake2b(chosen.tobytes(), digest_size=16).hexdigest()
         name = f"{shard.name[:16]}{mask[16:]}"
-        columns = facts.origin.columns if folder.arrangement is None else ()
-        origin = replace(facts.origin, columns=columns)
+        origin = folder.shards_origin(facts.origin)
         at = folder.storage, folder.shards_url
         with source.writer(*at, name, facts.vocab_size, origin) as writer:
             if row.shard.files:
@@ -284,7 +282,7 @@ class WindowWriter(NamedTuple):
                     first = 0
                     for batch in document_batches(reader, labelled=source.labelled):
                         count = batch.offsets.size - 1
-                        part = _chosen(batch, chosen[first : first + count])
+                        part = batch.filter(chosen[first : first + count])
                         first += count
                         writer.write_documents(part.ids, part.offsets, part.labels)
         files = writer.result()
@@ -347,14 +345,7 @@ class WindowWriter(NamedTuple):
             )
             self.end.complete([], target=target, arranged=part)
             return
-        arranger = Arranger(
-            TaskFolder(folder.storage, target.url, folder.number),
-            folder.shards_url,
-            folder.shards_format,
-            folder.arrangement,
-            folder.format,
-            self.tokens,
-        )
+        arranger = Arranger.of(folder, target.url, self.tokens)
         folder.storage.make_folder(target.path(WORK))
         arranged = arranger.run(shards)
         target.move(target.url, arranged.moves)
@@ -409,13 +400,6 @@ class WindowFolder:
         """Remove temporary files."""
         remove_all_in(self.storage, self.path(WORK))
         self.storage.remove_folder_if_empty(self.path(WORK))
-
-
-def _chosen(batch: DocumentBatch, chosen: NDArray[np.bool_]) -> DocumentBatch:
-    """Return some documents of a batch."""
-    lengths = np.diff(batch.offsets)
-    labels = None if batch.labels is None else batch.labels.filter(pa.array(chosen))
-    return DocumentBatch(batch.ids[np.repeat(chosen, lengths)], bounds_of(lengths[chosen]), labels)
 
 
 def _named(shards: Sequence[Shard]) -> tuple[list[Shard], list[tuple[str, str]]]:

@@ -13,7 +13,7 @@ from bpe_beam import json_structs
 from bpe_beam.corpus.batches import integers
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.receipts import WORK
-from bpe_beam.shards.document_batches import DocumentBatch, bounds_of, document_batches
+from bpe_beam.shards.document_batches import DocumentBatch, document_batches
 from bpe_beam.shards.formats import shard_format
 from bpe_beam.shards.formats.table_schema import ID_HASH, TEXT_BYTES, TEXT_HASH
 from bpe_beam.shards.packing import slices_of
@@ -47,15 +47,8 @@ def divided(task: ArrangeTask, batch: DocumentBatch) -> list[DocumentBatch]:
     if task.arrangement.validation_share is None:
         return [batch]
     assert batch.labels is not None
-    validation, lengths = _for_validation(task, batch.labels), np.diff(batch.offsets)
-    return [
-        DocumentBatch(
-            batch.ids[np.repeat(chosen, lengths)],
-            bounds_of(lengths[chosen]),
-            batch.labels.filter(pa.array(chosen)),
-        )
-        for chosen in (~validation, validation)
-    ]
+    validation = _for_validation(task, batch.labels)
+    return [batch.filter(chosen) for chosen in (~validation, validation)]
 
 
 def _for_validation(task: ArrangeTask, labels: pa.RecordBatch) -> NDArray[np.bool_]:
