@@ -24,6 +24,8 @@
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 #if defined(__linux__)
 #include <sys/mman.h>
@@ -86,6 +88,12 @@ class WordCache {
       const __m128i first = _mm_or_si128(_mm_and_si128(narrow, low), _mm_andnot_si128(narrow, ids));
       _mm_storeu_si128(reinterpret_cast<__m128i*>(to), first);
       _mm_storeu_si128(reinterpret_cast<__m128i*>(to + kMaxWideIds), high);
+#elif defined(__aarch64__)
+      const uint32x4_t ids = vld1q_u32(ids_.data());
+      const uint16x8_t halves = vreinterpretq_u16_u32(ids);
+      const uint32x4_t narrow = vdupq_n_u32(is_narrow ? ~0U : 0U);
+      vst1q_u32(to, vbslq_u32(narrow, vmovl_u16(vget_low_u16(halves)), ids));
+      vst1q_u32(to + kMaxWideIds, vmovl_high_u16(halves));
 #else
       std::array<std::uint16_t, kWrittenIds> narrow;
       std::memcpy(narrow.data(), ids_.data(), sizeof(narrow));

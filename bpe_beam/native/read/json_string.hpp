@@ -1,10 +1,6 @@
 // Strings of JSON: their ends and their texts.
 #pragma once
 
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
-
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -14,23 +10,24 @@
 #include <utility>
 
 #include "read/records.hpp"
+#include "text/vectors.hpp"
 
 namespace bpe_beam {
+
+#ifdef BPE_BEAM_VECTORS
+/// The `byte_bits` of those that end a plain run.
+inline std::uint64_t ends_of_plain(Bytes16 bytes) {
+  return byte_bits(reinterpret_cast<Bytes16>((bytes < 0x20) | (bytes == '"') | (bytes == '\\')));
+}
+#endif
 
 /// The first byte of [at, end) that ends a plain run inside a JSON string: a quote, a backslash, or
 /// a control character.
 inline const char* end_of_plain(const char* at, const char* end) {
-#if defined(__SSE2__)  // every x86-64 has it
-  const __m128i quote = _mm_set1_epi8('"');
-  const __m128i backslash = _mm_set1_epi8('\\');
-  const __m128i last_control = _mm_set1_epi8(0x1F);
+#ifdef BPE_BEAM_VECTORS
   for (; end - at >= 16; at += 16) {
-    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
-    const __m128i control = _mm_cmpeq_epi8(_mm_min_epu8(bytes, last_control), bytes);
-    const __m128i special =
-        _mm_or_si128(_mm_cmpeq_epi8(bytes, quote), _mm_cmpeq_epi8(bytes, backslash));
-    const auto hits = static_cast<unsigned>(_mm_movemask_epi8(_mm_or_si128(control, special)));
-    if (hits != 0) return at + std::countr_zero(hits);
+    const std::uint64_t ends = ends_of_plain(load_vector<Bytes16>(at));
+    if (ends != 0) return at + first_byte(ends);
   }
 #endif
   if constexpr (std::endian::native == std::endian::little) {
@@ -134,25 +131,13 @@ inline bool resolve_escape(const char*& at, const char* end, char*& to) {
 /// Copies [at, end) up to the byte that ends a plain run (see `end_of_plain`); returns the position
 /// of this byte, or `end`. `to` has room for all bytes.
 inline const char* copy_plain(const char* at, const char* end, char* to) {
-#if defined(__SSE2__)
-  const __m128i quote = _mm_set1_epi8('"');
-  const __m128i backslash = _mm_set1_epi8('\\');
-  const __m128i last_control = _mm_set1_epi8(0x1F);
-  const auto hits_of = [&](const __m128i bytes) {
-    const __m128i control = _mm_cmpeq_epi8(_mm_min_epu8(bytes, last_control), bytes);
-    const __m128i special =
-        _mm_or_si128(_mm_cmpeq_epi8(bytes, quote), _mm_cmpeq_epi8(bytes, backslash));
-    return static_cast<std::uint32_t>(_mm_movemask_epi8(_mm_or_si128(control, special)));
-  };
-  const auto copy_16 = [&](const char* from, char* target) {
-    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+#ifdef BPE_BEAM_VECTORS
+  for (; end - at >= 16; at += 16, to += 16) {
+    const auto bytes = load_vector<Bytes16>(at);
     // The bytes after the run are within the room, and are overwritten later.
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(target), bytes);
-    return hits_of(bytes);
-  };
-  for (; end - at >= 32; at += 32, to += 32) {
-    const std::uint32_t hits = copy_16(at, to) | copy_16(at + 16, to + 16) << 16;
-    if (hits != 0) return at + std::countr_zero(hits);
+    store_vector(bytes, to);
+    const std::uint64_t ends = ends_of_plain(bytes);
+    if (ends != 0) return at + first_byte(ends);
   }
 #endif
   const char* const stop = end_of_plain(at, end);

@@ -1,10 +1,13 @@
 // The classes of 64 bytes of text at once, as masks: bit i of a mask is about byte i.
 //
-// Processors with AVX2 compare 32 bytes at a time, others eight in a 64-bit integer.
+// Processors with AVX2 compare 32 bytes at a time, those of 64-bit Arm 16, others eight in a 64-bit
+// integer.
 #pragma once
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 #include <array>
@@ -148,64 +151,34 @@ struct ScalarClasses {
 #if defined(__x86_64__)
 #define BPE_BEAM_AVX2 __attribute__((target("avx2")))
 
-/// 32 bytes at a time.
-struct Avx2Classes {
-  BPE_BEAM_AVX2 static void ascii(const char* at, ClassMasks& masks) {
-    const Block block = load(at);
-    // Only letters become lower letters by this bit.
-    const __m256i case_bit = _mm256_set1_epi8(0x20);
-    const Block lower = {_mm256_or_si256(block.low, case_bit),
-                         _mm256_or_si256(block.high, case_bit)};
-    masks.letters = in_range(lower, 'a', 'z');
-    masks.uppers = in_range(block, 'A', 'Z');
-    masks.numbers = in_range(block, '0', '9');
-    masks.blanks = equal(block, ' ');
-    masks.spaces = masks.blanks | in_range(block, '\t', '\r');
-    masks.newlines = equal(block, '\n') | equal(block, '\r');
-    masks.apostrophes = equal(block, '\'');
-    masks.slashes = equal(block, '/');
-    masks.beyond = high_bits(block.low, block.high);
-  }
-
-  BPE_BEAM_AVX2 static void leads(const char* at, LeadMasks& masks) {
-    const Block block = load(at);
-    masks.continuations = in_range(block, 0x80, 0xBF);
-    const std::uint64_t signs = equal(block, '\x97') | equal(block, '\xB7');
-    masks.two = in_range(block, 0xC4, 0xCA) | in_range(block, 0xD0, 0xD1) |
-                (equal(block, '\xC3') & ~(signs >> 1));
-    masks.han = in_range(block, 0xE5, 0xE8);
-    masks.last_han = equal(block, '\xE9');
-    masks.hangul = in_range(block, 0xEB, 0xEC);
-  }
-
-  BPE_BEAM_AVX2 static void cases(const char* at, CaseMasks& masks) {
-    const Block block = load(at);
-    const std::uint64_t c3 = equal(block, '\xC3');
-    const std::uint64_t d0 = equal(block, '\xD0');
-    const std::uint64_t signs = equal(block, '\x97') | equal(block, '\xB7');
-    const std::uint64_t until_9e = in_range(block, 0x80, 0x9E);
-    const std::uint64_t until_9f = until_9e | equal(block, '\x9F');
-    const std::uint64_t until_af = in_range(block, 0x80, 0xAF);
-    const std::uint64_t all = in_range(block, 0x80, 0xBF);
-    masks.upper = (c3 & ((until_9e & ~signs) >> 1)) | (d0 & (until_af >> 1));
-    masks.lower = (c3 & ((all & ~until_9e & ~signs) >> 1)) | (d0 & ((all & ~until_af) >> 1)) |
-                  (equal(block, '\xD1') & (until_9f >> 1));
-  }
-
-  BPE_BEAM_AVX2 static std::uint64_t controls(const char* at) {
-    const Block block = load(at);
-    return (in_range(block, 0, 0x1F) & ~in_range(block, '\t', '\r')) | equal(block, '\x7F');
-  }
-
- private:
-  struct Block {
-    __m256i low;
-    __m256i high;
-  };
-
-  BPE_BEAM_AVX2 static Block load(const char* at) {
+/// The bytes of a block in two registers.
+struct BlockVectors {
+  BPE_BEAM_AVX2 static BlockVectors load(const char* at) {
     return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)),
             _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at + 32))};
+  }
+
+  /// The block with these bits set in each byte.
+  [[nodiscard]] BPE_BEAM_AVX2 BlockVectors with(std::uint8_t bits) const {
+    const __m256i all = _mm256_set1_epi8(static_cast<char>(bits));
+    return {_mm256_or_si256(low, all), _mm256_or_si256(high, all)};
+  }
+
+  /// The bytes beyond ASCII.
+  [[nodiscard]] BPE_BEAM_AVX2 std::uint64_t beyond() const { return high_bits(low, high); }
+
+  [[nodiscard]] BPE_BEAM_AVX2 std::uint64_t equal(std::uint8_t value) const {
+    const __m256i wanted = _mm256_set1_epi8(static_cast<char>(value));
+    return high_bits(_mm256_cmpeq_epi8(low, wanted), _mm256_cmpeq_epi8(high, wanted));
+  }
+
+  [[nodiscard]] BPE_BEAM_AVX2 std::uint64_t in_range(int first, int last) const {
+    const __m256i offset = _mm256_set1_epi8(static_cast<char>(first));
+    const __m256i most = _mm256_set1_epi8(static_cast<char>(last - first));
+    const __m256i from_low = _mm256_sub_epi8(low, offset);
+    const __m256i from_high = _mm256_sub_epi8(high, offset);
+    return high_bits(_mm256_cmpeq_epi8(_mm256_min_epu8(from_low, most), from_low),
+                     _mm256_cmpeq_epi8(_mm256_min_epu8(from_high, most), from_high));
   }
 
   BPE_BEAM_AVX2 static std::uint64_t high_bits(__m256i low, __m256i high) {
@@ -214,18 +187,97 @@ struct Avx2Classes {
            (static_cast<std::uint64_t>(half(_mm256_movemask_epi8(high))) << 32);
   }
 
-  BPE_BEAM_AVX2 static std::uint64_t equal(const Block& block, char value) {
-    const __m256i wanted = _mm256_set1_epi8(value);
-    return high_bits(_mm256_cmpeq_epi8(block.low, wanted), _mm256_cmpeq_epi8(block.high, wanted));
+  __m256i low;
+  __m256i high;
+};
+#elif defined(__aarch64__)
+#define BPE_BEAM_AVX2
+
+/// The bytes of a block in four registers.
+struct BlockVectors {
+  static BlockVectors load(const char* at) {
+    return {vld1q_u8_x4(reinterpret_cast<const std::uint8_t*>(at))};
   }
 
-  BPE_BEAM_AVX2 static std::uint64_t in_range(const Block& block, int first, int last) {
-    const __m256i offset = _mm256_set1_epi8(static_cast<char>(first));
-    const __m256i most = _mm256_set1_epi8(static_cast<char>(last - first));
-    const __m256i low = _mm256_sub_epi8(block.low, offset);
-    const __m256i high = _mm256_sub_epi8(block.high, offset);
-    return high_bits(_mm256_cmpeq_epi8(_mm256_min_epu8(low, most), low),
-                     _mm256_cmpeq_epi8(_mm256_min_epu8(high, most), high));
+  /// The block with these bits set in each byte.
+  [[nodiscard]] BlockVectors with(std::uint8_t bits) const {
+    const auto part = [&](int i) { return vorrq_u8(bytes.val[i], vdupq_n_u8(bits)); };
+    return {{part(0), part(1), part(2), part(3)}};
+  }
+
+  /// The bytes beyond ASCII.
+  [[nodiscard]] std::uint64_t beyond() const {
+    return bits_where([](uint8x16_t part) { return vcltzq_s8(vreinterpretq_s8_u8(part)); });
+  }
+
+  [[nodiscard]] std::uint64_t equal(std::uint8_t value) const {
+    return bits_where([=](uint8x16_t part) { return vceqq_u8(part, vdupq_n_u8(value)); });
+  }
+
+  [[nodiscard]] std::uint64_t in_range(std::uint8_t first, std::uint8_t last) const {
+    const uint8x16_t most = vdupq_n_u8(static_cast<std::uint8_t>(last - first));
+    return bits_where(
+        [=](uint8x16_t part) { return vcleq_u8(vsubq_u8(part, vdupq_n_u8(first)), most); });
+  }
+
+  template <class Holds>
+  [[nodiscard]] std::uint64_t bits_where(Holds holds) const {
+    // A bit of each byte remains; sums of neighbours collect eight of them, and then all.
+    const uint8x16_t bits = vreinterpretq_u8_u64(vdupq_n_u64(0x8040201008040201));
+    const auto part = [&](int i) { return vandq_u8(holds(bytes.val[i]), bits); };
+    const uint8x16_t sums = vpaddq_u8(vpaddq_u8(part(0), part(1)), vpaddq_u8(part(2), part(3)));
+    return vgetq_lane_u64(vreinterpretq_u64_u8(vpaddq_u8(sums, sums)), 0);
+  }
+
+  uint8x16x4_t bytes;
+};
+#endif
+
+#ifdef BPE_BEAM_AVX2
+/// By vectors.
+struct VectorClasses {
+  BPE_BEAM_AVX2 static void ascii(const char* at, ClassMasks& masks) {
+    const auto block = BlockVectors::load(at);
+    // Only letters become lower letters by this bit.
+    masks.letters = block.with(0x20).in_range('a', 'z');
+    masks.uppers = block.in_range('A', 'Z');
+    masks.numbers = block.in_range('0', '9');
+    masks.blanks = block.equal(' ');
+    masks.spaces = masks.blanks | block.in_range('\t', '\r');
+    masks.newlines = block.equal('\n') | block.equal('\r');
+    masks.apostrophes = block.equal('\'');
+    masks.slashes = block.equal('/');
+    masks.beyond = block.beyond();
+  }
+
+  BPE_BEAM_AVX2 static void leads(const char* at, LeadMasks& masks) {
+    const auto block = BlockVectors::load(at);
+    masks.continuations = block.in_range(0x80, 0xBF);
+    const std::uint64_t signs = block.equal(0x97) | block.equal(0xB7);
+    masks.two = block.in_range(0xC4, 0xCA) | block.in_range(0xD0, 0xD1) |
+                (block.equal(0xC3) & ~(signs >> 1));
+    masks.han = block.in_range(0xE5, 0xE8);
+    masks.last_han = block.equal(0xE9);
+    masks.hangul = block.in_range(0xEB, 0xEC);
+  }
+
+  BPE_BEAM_AVX2 static void cases(const char* at, CaseMasks& masks) {
+    const auto block = BlockVectors::load(at);
+    const std::uint64_t c3 = block.equal(0xC3);
+    const std::uint64_t d0 = block.equal(0xD0);
+    const std::uint64_t signs = block.equal(0x97) | block.equal(0xB7);
+    const std::uint64_t until_9e = block.in_range(0x80, 0x9E);
+    const std::uint64_t until_9f = until_9e | block.equal(0x9F);
+    const std::uint64_t until_af = block.in_range(0x80, 0xAF);
+    const std::uint64_t all = block.in_range(0x80, 0xBF);
+    masks.upper = (c3 & ((until_9e & ~signs) >> 1)) | (d0 & (until_af >> 1));
+    masks.lower = (c3 & ((all & ~until_9e & ~signs) >> 1)) | (d0 & ((all & ~until_af) >> 1)) |
+                  (block.equal(0xD1) & (until_9f >> 1));
+  }
+
+  BPE_BEAM_AVX2 static std::uint64_t controls(const char* at) {
+    const auto block = BlockVectors::load(at);
+    return (block.in_range(0, 0x1F) & ~block.in_range('\t', '\r')) | block.equal(0x7F);
   }
 };
 #endif
@@ -241,11 +293,14 @@ struct BlockClasses {
   static BlockClasses best() {
 #if defined(__x86_64__)
     __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx2")) {
-      return {Avx2Classes::ascii, Avx2Classes::leads, Avx2Classes::cases, Avx2Classes::controls};
-    }
+    if (!__builtin_cpu_supports("avx2")) return {};
 #endif
+#ifdef BPE_BEAM_AVX2
+    return {VectorClasses::ascii, VectorClasses::leads, VectorClasses::cases,
+            VectorClasses::controls};
+#else
     return {};
+#endif
   }
 };
 

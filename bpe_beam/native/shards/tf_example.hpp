@@ -14,9 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
+#include "text/vectors.hpp"
 
 namespace bpe_beam {
 
@@ -96,7 +94,7 @@ inline std::uint8_t* put_each_id(std::span<const std::uint32_t> ids, std::uint8_
   return at;
 }
 
-#if defined(__x86_64__)
+#ifdef BPE_BEAM_VECTORS
 /// The shuffles that move the bytes of four varints together, which are in four bytes each.
 struct FourVarints {
   std::array<std::uint8_t, 16> shuffle{};
@@ -121,34 +119,24 @@ constexpr auto make_four_varints() {
 
 inline constexpr auto kFourVarints = make_four_varints();
 
-/// Writes ids as `put_each_id` does, four at a time. Needs SSSE3.
-__attribute__((target("ssse3"))) inline std::uint8_t* put_ids_by_vectors(
-    std::span<const std::uint32_t> ids, std::uint8_t* at) {
+/// Writes ids as `put_each_id` does, four at a time.
+BPE_BEAM_SSSE3 inline std::uint8_t* put_ids_by_vectors(std::span<const std::uint32_t> ids,
+                                                       std::uint8_t* at) {
   // Sixteen bytes are written for four ids, so twelve other ids must follow.
   constexpr std::size_t kRoom = 16;
-  const __m128i seven_bits = _mm_set1_epi32(0x7F);
-  const __m128i fourteen_bits = _mm_set1_epi32(0x3FFF);
-  const __m128i twenty_one_bits = _mm_set1_epi32(0x1FFFFF);
   for (; ids.size() >= kRoom; ids = ids.subspan(4)) {
-    const __m128i four = _mm_loadu_si128(reinterpret_cast<const __m128i*>(ids.data()));
-    if (_mm_movemask_epi8(_mm_cmpgt_epi32(four, twenty_one_bits)) != 0) {
+    const auto four = load_vector<Words4>(ids.data());
+    if (lane_bits(greater(four, 0x1FFFFF)) != 0) {
       for (const std::uint32_t id : ids.first(4)) at = put_varint(id, at);
       continue;
     }
-    const __m128i second = _mm_cmpgt_epi32(four, seven_bits);
-    const __m128i third = _mm_cmpgt_epi32(four, fourteen_bits);
-    const __m128i values = _mm_or_si128(
-        _mm_and_si128(four, seven_bits),
-        _mm_or_si128(_mm_and_si128(_mm_slli_epi32(four, 1), _mm_set1_epi32(0x7F00)),
-                     _mm_and_si128(_mm_slli_epi32(four, 2), _mm_set1_epi32(0x7F0000))));
-    const __m128i continued = _mm_or_si128(_mm_and_si128(second, _mm_set1_epi32(0x80)),
-                                           _mm_and_si128(third, _mm_set1_epi32(0x8000)));
-    const int mask =
-        _mm_movemask_ps(_mm_castsi128_ps(second)) | _mm_movemask_ps(_mm_castsi128_ps(third)) << 4;
-    const FourVarints& known = kFourVarints[static_cast<std::size_t>(mask)];
-    const __m128i shuffle = _mm_loadu_si128(reinterpret_cast<const __m128i*>(known.shuffle.data()));
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(at),
-                     _mm_shuffle_epi8(_mm_or_si128(values, continued), shuffle));
+    const Words4 second = greater(four, 0x7F);
+    const Words4 third = greater(four, 0x3FFF);
+    const Words4 values = (four & 0x7F) | ((four << 1) & 0x7F00) | ((four << 2) & 0x7F0000);
+    const Words4 continued = (second & 0x80) | (third & 0x8000);
+    const FourVarints& known = kFourVarints[lane_bits(second) | lane_bits(third) << 4];
+    const auto bytes = reinterpret_cast<Bytes16>(values | continued);
+    store_vector(bytes_at(bytes, load_vector<Bytes16>(known.shuffle.data())), at);
     at += known.size;
   }
   return put_each_id(ids, at);
@@ -156,8 +144,7 @@ __attribute__((target("ssse3"))) inline std::uint8_t* put_ids_by_vectors(
 
 /// Writes ids below 2^31 as varints, and returns the byte after them.
 inline std::uint8_t* put_ids(std::span<const std::uint32_t> ids, std::uint8_t* at) {
-  static const bool has_ssse3 = __builtin_cpu_supports("ssse3") != 0;
-  return has_ssse3 ? put_ids_by_vectors(ids, at) : put_each_id(ids, at);
+  return moves_bytes() ? put_ids_by_vectors(ids, at) : put_each_id(ids, at);
 }
 #else
 inline std::uint8_t* put_ids(std::span<const std::uint32_t> ids, std::uint8_t* at) {

@@ -4,6 +4,16 @@
 // The bytes are the tf.train.Example of `tf_example.hpp`.
 #pragma once
 
+#if defined(__x86_64__)
+#include <nmmintrin.h>
+#elif defined(__aarch64__)
+#include <arm_acle.h>
+#if defined(__linux__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
+#endif
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -57,28 +67,50 @@ inline std::uint32_t crc32c_by_tables(std::span<const std::uint8_t> data) {
 }
 
 #if defined(__x86_64__)
-/// Needs SSE4.2.
-__attribute__((target("sse4.2"))) inline std::uint32_t crc32c_by_instruction(
-    std::span<const std::uint8_t> data) {
-  std::uint64_t crc = ~0U;
+#define BPE_BEAM_CRC __attribute__((target("sse4.2")))
+#define BPE_BEAM_CRC_8 _mm_crc32_u64
+#define BPE_BEAM_CRC_1 _mm_crc32_u8
+inline bool has_crc() { return __builtin_cpu_supports("sse4.2") != 0; }
+#elif defined(__aarch64__)
+#if defined(__clang__)  // its header has the functions only if all code may use the instruction
+#define BPE_BEAM_CRC __attribute__((target("crc")))
+#define BPE_BEAM_CRC_8 __builtin_arm_crc32cd
+#define BPE_BEAM_CRC_1 __builtin_arm_crc32cb
+#else
+#define BPE_BEAM_CRC __attribute__((target("+crc")))
+#define BPE_BEAM_CRC_8 __crc32cd
+#define BPE_BEAM_CRC_1 __crc32cb
+#endif
+#if defined(__linux__)
+inline bool has_crc() { return (getauxval(AT_HWCAP) & HWCAP_CRC32) != 0; }
+#else
+inline bool has_crc() { return true; }  // every processor of Apple
+#endif
+#endif
+
+#ifdef BPE_BEAM_CRC
+/// Needs the processor's instruction.
+BPE_BEAM_CRC inline std::uint32_t crc32c_by_instruction(std::span<const std::uint8_t> data) {
+  std::uint32_t crc = ~0U;
   std::size_t at = 0;
   for (; at + 8 <= data.size(); at += 8) {
     std::uint64_t word;
     std::memcpy(&word, data.data() + at, sizeof word);
-    crc = _mm_crc32_u64(crc, word);
+    crc = static_cast<std::uint32_t>(BPE_BEAM_CRC_8(crc, word));
   }
-  auto rest = static_cast<std::uint32_t>(crc);
-  for (; at < data.size(); ++at) rest = _mm_crc32_u8(rest, data[at]);
-  return ~rest;
+  for (; at < data.size(); ++at) crc = BPE_BEAM_CRC_1(crc, data[at]);
+  return ~crc;
 }
+#undef BPE_BEAM_CRC_8
+#undef BPE_BEAM_CRC_1
 #endif
 
 }  // namespace tf_record_detail
 
 /// The CRC-32C of some bytes.
 inline std::uint32_t crc32c(std::span<const std::uint8_t> data) {
-#if defined(__x86_64__)
-  static const bool has_instruction = __builtin_cpu_supports("sse4.2") != 0;
+#ifdef BPE_BEAM_CRC
+  static const bool has_instruction = tf_record_detail::has_crc();
   if (has_instruction) return tf_record_detail::crc32c_by_instruction(data);
 #endif
   return tf_record_detail::crc32c_by_tables(data);

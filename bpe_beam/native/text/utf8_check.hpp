@@ -1,13 +1,9 @@
 // Checks that text is well-formed UTF-8.
 //
-// Processors with SSSE3 check 32 bytes at a time: three table look-ups by nibble detect every flaw
+// With vectors, 32 bytes are checked at a time: three table look-ups by nibble detect every flaw
 // of two neighbouring bytes (Keiser and Lemire, "Validating UTF-8 in less than one instruction per
 // byte", 2021). If a block has a flaw, and on other processors, decode_utf8 decides.
 #pragma once
-
-#if defined(__x86_64__)
-#include <tmmintrin.h>
-#endif
 
 #include <algorithm>
 #include <cstddef>
@@ -16,6 +12,7 @@
 #include <span>
 
 #include "text/utf8.hpp"
+#include "text/vectors.hpp"
 
 namespace bpe_beam {
 
@@ -25,44 +22,31 @@ inline std::uint64_t load_word(const char* at) {
   return word;
 }
 
-#if defined(__x86_64__)
-#define BPE_BEAM_SSSE3 __attribute__((target("ssse3")))
-
+#ifdef BPE_BEAM_VECTORS
 /// Finds flaws in blocks of 16 bytes, which must be contiguous.
 class Utf8Blocks {
  public:
   /// Checks the next block. A character that the block does not complete is checked with the next.
-  BPE_BEAM_SSSE3 void add(__m128i block) {
-    const __m128i back_1 = _mm_alignr_epi8(block, previous_, 15);
-    const __m128i back_2 = _mm_alignr_epi8(block, previous_, 14);
-    const __m128i back_3 = _mm_alignr_epi8(block, previous_, 13);
-    const __m128i low_nibble = _mm_set1_epi8(0x0F);
-    const __m128i first_high = _mm_and_si128(_mm_srli_epi16(back_1, 4), low_nibble);
-    const __m128i first_low = _mm_and_si128(back_1, low_nibble);
-    const __m128i second_high = _mm_and_si128(_mm_srli_epi16(block, 4), low_nibble);
-    const __m128i flaws =
-        _mm_and_si128(_mm_and_si128(_mm_shuffle_epi8(load(kFirstHigh), first_high),
-                                    _mm_shuffle_epi8(load(kFirstLow), first_low)),
-                      _mm_shuffle_epi8(load(kSecondHigh), second_high));
+  BPE_BEAM_SSSE3 void add(Bytes16 block) {
+    const Bytes16 first = shifted<1>(block);
+    const Bytes16 flaws = bytes_at(load(kFirstHigh), first >> 4) &
+                          bytes_at(load(kFirstLow), first & 0x0F) &
+                          bytes_at(load(kSecondHigh), block >> 4);
     // The high bit is set if the byte must be the third or the fourth of a character.
-    const __m128i third = _mm_subs_epu8(back_2, _mm_set1_epi8(static_cast<char>(0xE0 - 0x80)));
-    const __m128i fourth = _mm_subs_epu8(back_3, _mm_set1_epi8(static_cast<char>(0xF0 - 0x80)));
-    const __m128i expected =
-        _mm_and_si128(_mm_or_si128(third, fourth), _mm_set1_epi8(static_cast<char>(0x80)));
-    flaws_ = _mm_or_si128(flaws_, _mm_xor_si128(expected, flaws));
+    const Bytes16 third = saturated_difference(shifted<2>(block), Bytes16{} + (0xE0 - 0x80));
+    const Bytes16 fourth = saturated_difference(shifted<3>(block), Bytes16{} + (0xF0 - 0x80));
+    flaws_ |= ((third | fourth) & 0x80) ^ flaws;
     previous_ = block;
   }
 
   /// Checks a block of ASCII.
-  BPE_BEAM_SSSE3 void add_ascii(__m128i block) {
-    flaws_ = _mm_or_si128(flaws_, _mm_subs_epu8(previous_, load(kLastComplete)));
+  void add_ascii(Bytes16 block) {
+    flaws_ |= saturated_difference(previous_, load(kLastComplete));
     previous_ = block;
   }
 
   /// Returns whether a block had a flaw.
-  [[nodiscard]] BPE_BEAM_SSSE3 bool flawed() const {
-    return _mm_movemask_epi8(_mm_cmpeq_epi8(flaws_, _mm_setzero_si128())) != 0xFFFF;
-  }
+  [[nodiscard]] bool flawed() const { return any(flaws_); }
 
  private:
   using Table = std::uint8_t[16];
@@ -129,12 +113,22 @@ class Utf8Blocks {
   alignas(16) static constexpr Table kLastComplete = {255, 255, 255, 255, 255, 255,  255,  255,
                                                       255, 255, 255, 255, 255, 0xEF, 0xDF, 0xBF};
 
-  static __m128i load(const Table& table) {
-    return _mm_load_si128(reinterpret_cast<const __m128i*>(table));
+  static Bytes16 load(const Table& table) { return load_vector<Bytes16>(table); }
+
+  /// The bytes that are `kBack` before those of a block.
+  template <int kBack>
+  [[nodiscard, gnu::always_inline]] BPE_BEAM_SSSE3 Bytes16 shifted(Bytes16 block) const {
+#if defined(__x86_64__)
+    return reinterpret_cast<Bytes16>(_mm_alignr_epi8(
+        reinterpret_cast<__m128i>(block), reinterpret_cast<__m128i>(previous_), 16 - kBack));
+#else
+    return reinterpret_cast<Bytes16>(vextq_u8(reinterpret_cast<uint8x16_t>(previous_),
+                                              reinterpret_cast<uint8x16_t>(block), 16 - kBack));
+#endif
   }
 
-  __m128i previous_ = _mm_setzero_si128();
-  __m128i flaws_ = _mm_setzero_si128();
+  Bytes16 previous_{};
+  Bytes16 flaws_{};
 };
 
 /// The size of a prefix of whole characters that is well-formed UTF-8; not always the longest one.
@@ -143,15 +137,14 @@ BPE_BEAM_SSSE3 inline std::size_t utf8_blocks_prefix(std::span<const char> text)
   Utf8Blocks blocks;
   std::size_t at = 0;
   for (; text.size() - at >= kBytes; at += kBytes) {
-    const auto* const bytes = reinterpret_cast<const __m128i*>(text.data() + at);
-    const __m128i first = _mm_loadu_si128(bytes);
-    const __m128i second = _mm_loadu_si128(bytes + 1);
-    if (_mm_movemask_epi8(_mm_or_si128(first, second)) == 0) {
-      blocks.add_ascii(first);
-      blocks.add_ascii(second);
-    } else {
+    const auto first = load_vector<Bytes16>(text.data() + at);
+    const auto second = load_vector<Bytes16>(text.data() + at + 16);
+    if (has_high_bits(first | second)) {
       blocks.add(first);
       blocks.add(second);
+    } else {
+      blocks.add_ascii(first);
+      blocks.add_ascii(second);
     }
     if (blocks.flawed()) break;
   }
@@ -163,11 +156,8 @@ BPE_BEAM_SSSE3 inline std::size_t utf8_blocks_prefix(std::span<const char> text)
   return at;
 }
 
-#undef BPE_BEAM_SSSE3
-
 inline std::size_t fast_utf8_prefix(std::span<const char> text) {
-  static const bool has_ssse3 = __builtin_cpu_supports("ssse3") != 0;
-  return has_ssse3 && text.size() >= 64 ? utf8_blocks_prefix(text) : 0;
+  return moves_bytes() && text.size() >= 64 ? utf8_blocks_prefix(text) : 0;
 }
 #else
 inline std::size_t fast_utf8_prefix(std::span<const char>) { return 0; }

@@ -1,10 +1,12 @@
 // UTF-8 from strings whose characters have one, two or four bytes each, like Python's strings.
 //
-// Processors with AVX2 write eight characters at once, others one by one.
+// Processors with AVX2 and those of 64-bit Arm write eight characters at once, others one by one.
 #pragma once
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 #include <array>
@@ -19,22 +21,51 @@
 
 namespace bpe_beam {
 
+namespace utf8_writer_detail {
+
+/// Shuffles that move the bytes of characters together: indexed by the characters of eight that
+/// have two bytes; and by the characters of four that have two bytes or more (lower half) and
+/// three (upper half).
+using Shuffles = std::array<std::array<std::uint8_t, 16>, 256>;
+
+constexpr Shuffles shuffles(std::size_t lanes) {
+  const std::size_t width = 16 / lanes;
+  Shuffles shuffles{};
+  for (std::size_t index = 0; index < 256; ++index) {
+    std::size_t to = 0;
+    for (std::size_t lane = 0; lane < lanes; ++lane) {
+      const std::size_t size = 1 + (index >> lane & 1) + (lanes == 4 ? index >> (lane + 4) & 1 : 0);
+      for (std::size_t byte = 0; byte < size; ++byte) {
+        shuffles[index][to++] = static_cast<std::uint8_t>(lane * width + byte);
+      }
+    }
+  }
+  return shuffles;
+}
+
+inline constexpr Shuffles kOfEight = shuffles(8);
+inline constexpr Shuffles kOfFour = shuffles(4);
+
+}  // namespace utf8_writer_detail
+
 #if defined(__x86_64__)
 #define BPE_BEAM_UTF8_AVX2 __attribute__((target("avx2")))
 
 /// The UTF-8 of eight code points below 0x10000.
 class Utf8Vectors {
  public:
+  using Points = __m128i;
+
   /// Loads eight units as 16-bit lanes. Returns false if one is 0x10000 or more.
-  BPE_BEAM_UTF8_AVX2 static bool load(const std::uint8_t* at, __m128i& points) {
+  BPE_BEAM_UTF8_AVX2 static bool load(const std::uint8_t* at, Points& points) {
     points = _mm_cvtepu8_epi16(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(at)));
     return true;
   }
-  BPE_BEAM_UTF8_AVX2 static bool load(const std::uint16_t* at, __m128i& points) {
+  BPE_BEAM_UTF8_AVX2 static bool load(const std::uint16_t* at, Points& points) {
     points = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
     return true;
   }
-  BPE_BEAM_UTF8_AVX2 static bool load(const std::uint32_t* at, __m128i& points) {
+  BPE_BEAM_UTF8_AVX2 static bool load(const std::uint32_t* at, Points& points) {
     const __m128i low = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
     const __m128i high = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at + 4));
     points = _mm_packus_epi32(low, high);
@@ -43,7 +74,7 @@ class Utf8Vectors {
 
   /// Writes eight code points, and up to 16 more bytes without meaning. Returns the end of their
   /// UTF-8.
-  BPE_BEAM_UTF8_AVX2 static char* put(__m128i points, char* out, bool& surrogate) {
+  BPE_BEAM_UTF8_AVX2 static char* put(Points points, char* out, bool& surrogate) {
     if (_mm_testz_si128(points, _mm_set1_epi16(~0x7F)) != 0) {
       _mm_storel_epi64(reinterpret_cast<__m128i*>(out), _mm_packus_epi16(points, points));
       return out + 8;
@@ -53,36 +84,6 @@ class Utf8Vectors {
   }
 
  private:
-  /// Shuffles that move the bytes of characters together: indexed by the characters of eight that
-  /// have two bytes; and by the characters of four that have two bytes or more (lower half) and
-  /// three (upper half).
-  using Shuffles = std::array<std::array<std::uint8_t, 16>, 256>;
-
-  static constexpr Shuffles shuffles(std::size_t lanes) {
-    const std::size_t width = 16 / lanes;
-    Shuffles shuffles{};
-    for (std::size_t index = 0; index < 256; ++index) {
-      std::size_t to = 0;
-      for (std::size_t lane = 0; lane < lanes; ++lane) {
-        const std::size_t size =
-            1 + (index >> lane & 1) + (lanes == 4 ? index >> (lane + 4) & 1 : 0);
-        for (std::size_t byte = 0; byte < size; ++byte) {
-          shuffles[index][to++] = static_cast<std::uint8_t>(lane * width + byte);
-        }
-      }
-    }
-    return shuffles;
-  }
-
-  static const Shuffles& of_eight() {
-    static constexpr Shuffles kFound = shuffles(8);
-    return kFound;
-  }
-  static const Shuffles& of_four() {
-    static constexpr Shuffles kFound = shuffles(4);
-    return kFound;
-  }
-
   BPE_BEAM_UTF8_AVX2 static void store(__m128i lanes, const std::array<std::uint8_t, 16>& shuffle,
                                        char* out) {
     const __m128i order = _mm_loadu_si128(reinterpret_cast<const __m128i*>(shuffle.data()));
@@ -97,7 +98,7 @@ class Utf8Vectors {
     const __m128i long_ones = _mm_cmpgt_epi16(points, _mm_set1_epi16(0x7F));
     const auto index =
         static_cast<unsigned>(_mm_movemask_epi8(_mm_packs_epi16(long_ones, _mm_setzero_si128())));
-    store(_mm_blendv_epi8(points, two, long_ones), of_eight()[index], out);
+    store(_mm_blendv_epi8(points, two, long_ones), utf8_writer_detail::kOfEight[index], out);
     return out + 8 + std::popcount(index);
   }
 
@@ -123,10 +124,88 @@ class Utf8Vectors {
     const auto threes = static_cast<unsigned>(_mm256_movemask_ps(_mm256_castsi256_ps(from_three)));
     const unsigned first = (twos & 0xF) | (threes & 0xF) << 4;
     const unsigned second = twos >> 4 | (threes & 0xF0);
-    store(_mm256_castsi256_si128(lanes), of_four()[first], out);
+    store(_mm256_castsi256_si128(lanes), utf8_writer_detail::kOfFour[first], out);
     out += 4 + std::popcount(first);
-    store(_mm256_extracti128_si256(lanes, 1), of_four()[second], out);
+    store(_mm256_extracti128_si256(lanes, 1), utf8_writer_detail::kOfFour[second], out);
     return out + 4 + std::popcount(second);
+  }
+};
+#elif defined(__aarch64__)
+#define BPE_BEAM_UTF8_AVX2
+
+/// The UTF-8 of eight code points below 0x10000.
+class Utf8Vectors {
+ public:
+  using Points = uint16x8_t;
+
+  /// Loads eight units as 16-bit lanes. Returns false if one is 0x10000 or more.
+  static bool load(const std::uint8_t* at, Points& points) {
+    points = vmovl_u8(vld1_u8(at));
+    return true;
+  }
+  static bool load(const std::uint16_t* at, Points& points) {
+    points = vld1q_u16(at);
+    return true;
+  }
+  static bool load(const std::uint32_t* at, Points& points) {
+    const uint32x4_t low = vld1q_u32(at);
+    const uint32x4_t high = vld1q_u32(at + 4);
+    points = vcombine_u16(vmovn_u32(low), vmovn_u32(high));
+    return vmaxvq_u32(vorrq_u32(low, high)) < 0x10000;
+  }
+
+  /// Writes eight code points, and up to 16 more bytes without meaning. Returns the end of their
+  /// UTF-8.
+  static char* put(Points points, char* out, bool& surrogate) {
+    const std::uint16_t largest = vmaxvq_u16(points);
+    if (largest >= 0x800) return put_three(points, out, surrogate);
+    if (largest >= 0x80) return put_two(points, out);
+    vst1_u8(reinterpret_cast<std::uint8_t*>(out), vmovn_u16(points));
+    return out + 8;
+  }
+
+ private:
+  static void store(uint8x16_t lanes, const std::array<std::uint8_t, 16>& shuffle, char* out) {
+    vst1q_u8(reinterpret_cast<std::uint8_t*>(out), vqtbl1q_u8(lanes, vld1q_u8(shuffle.data())));
+  }
+
+  /// For code points below 0x800.
+  static char* put_two(Points points, char* out) {
+    const uint16x8_t last = vshlq_n_u16(vandq_u16(points, vdupq_n_u16(0x3F)), 8);
+    const uint16x8_t both = vorrq_u16(vshrq_n_u16(points, 6), last);
+    const uint16x8_t two = vorrq_u16(both, vdupq_n_u16(0x80C0));
+    const uint16x8_t long_ones = vcgtq_u16(points, vdupq_n_u16(0x7F));
+    const uint16x8_t bits = {1, 2, 4, 8, 16, 32, 64, 128};
+    const unsigned index = vaddvq_u16(vandq_u16(long_ones, bits));
+    store(vreinterpretq_u8_u16(vbslq_u16(long_ones, two, points)),
+          utf8_writer_detail::kOfEight[index], out);
+    return out + 8 + std::popcount(index);
+  }
+
+  static char* put_three(Points points, char* out, bool& surrogate) {
+    const uint16x8_t top = vandq_u16(points, vdupq_n_u16(0xF800));
+    surrogate |= vmaxvq_u16(vceqq_u16(top, vdupq_n_u16(0xD800))) != 0;
+    out = put_four(vmovl_u16(vget_low_u16(points)), out);
+    return put_four(vmovl_high_u16(points), out);
+  }
+
+  static char* put_four(uint32x4_t point, char* out) {
+    const uint32x4_t six = vdupq_n_u32(0x3F);
+    const uint32x4_t last = vandq_u32(point, six);
+    const uint32x4_t upper = vshrq_n_u32(point, 6);
+    const uint32x4_t two = vorrq_u32(vorrq_u32(upper, vshlq_n_u32(last, 8)), vdupq_n_u32(0x80C0));
+    const uint32x4_t middle = vshlq_n_u32(vandq_u32(upper, six), 8);
+    const uint32x4_t three = vorrq_u32(vorrq_u32(vshrq_n_u32(point, 12), vdupq_n_u32(0x8080E0)),
+                                       vorrq_u32(middle, vshlq_n_u32(last, 16)));
+    const uint32x4_t from_two = vcgtq_u32(point, vdupq_n_u32(0x7F));
+    const uint32x4_t from_three = vcgtq_u32(point, vdupq_n_u32(0x7FF));
+    const uint32x4_t lanes = vbslq_u32(from_three, three, vbslq_u32(from_two, two, point));
+    const uint32x4_t low_bits = {1, 2, 4, 8};
+    const uint32x4_t high_bits = {16, 32, 64, 128};
+    const unsigned index =
+        vaddvq_u32(vorrq_u32(vandq_u32(from_two, low_bits), vandq_u32(from_three, high_bits)));
+    store(vreinterpretq_u8_u32(lanes), utf8_writer_detail::kOfFour[index], out);
+    return out + 4 + std::popcount(index);
   }
 };
 #endif
@@ -139,6 +218,8 @@ class Utf8Writer {
 #if defined(__x86_64__)
     __builtin_cpu_init();
     return __builtin_cpu_supports("avx2") != 0;
+#elif defined(BPE_BEAM_UTF8_AVX2)
+    return true;
 #else
     return false;
 #endif
@@ -155,7 +236,7 @@ class Utf8Writer {
     const Unit* at = units.data();
     const Unit* const end = at + units.size();
     bool surrogate = false;
-#if defined(__x86_64__)
+#ifdef BPE_BEAM_UTF8_AVX2
     if (with_vectors_) write_vectors(at, end, out, surrogate);
 #endif
     while (end - at >= kRun) {
@@ -189,13 +270,13 @@ class Utf8Writer {
     return all < 0x80;
   }
 
-#if defined(__x86_64__)
+#ifdef BPE_BEAM_UTF8_AVX2
   /// Writes all units but the last few.
   template <class Unit>
   BPE_BEAM_UTF8_AVX2 static void write_vectors(const Unit*& at, const Unit* end, char*& out,
                                                bool& surrogate) {
     while (end - at >= kRun) {
-      __m128i points;
+      Utf8Vectors::Points points;
       if (Utf8Vectors::load(at, points)) [[likely]] {
         out = Utf8Vectors::put(points, out, surrogate);
       } else {
