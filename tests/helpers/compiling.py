@@ -19,7 +19,11 @@ TABLES = sorted(path for path in NATIVE.rglob("*.cpp") if path.parent.name != "b
 """What a program is linked with: the generated tables."""
 
 WARNINGS = ["-std=c++20", "-g1", "-Wall", "-Wextra", "-Werror", f"-I{NATIVE}", f"-I{HERE}"]
-SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+RUN_BY = shlex.split(os.environ.get("BPE_BEAM_RUN_BY", ""))
+"""What runs the programs of a compiler for other processors, such as qemu-aarch64; it has no
+sanitizers."""
+
+SANITIZERS = [] if RUN_BY else ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 LIBFUZZER = ["-fsanitize=fuzzer,address,undefined", "-fno-sanitize-recover=all"]
 
 INSTALL = """These tests need a C++20 compiler with AddressSanitizer and UndefinedBehaviorSanitizer:

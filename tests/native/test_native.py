@@ -1,4 +1,10 @@
-"""Compiles and runs each header's own test, with the sanitizers on."""
+"""Compiles and runs each header's own test, with the sanitizers on.
+
+For 64-bit Arm on another machine (Debian: g++-aarch64-linux-gnu, qemu-user):
+
+CXX=aarch64-linux-gnu-g++ BPE_BEAM_RUN_BY='qemu-aarch64 -L /usr/aarch64-linux-gnu' pytest -m slow
+tests/native/test_native.py
+"""
 
 from __future__ import annotations
 
@@ -7,7 +13,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from compiling import HERE, NATIVE, SANITIZERS, Compile, compiled_once, joined, shared_folder
+from compiling import (
+    HERE,
+    NATIVE,
+    RUN_BY,
+    SANITIZERS,
+    Compile,
+    compiled_once,
+    joined,
+    shared_folder,
+)
 
 PROGRAMS = sorted(str(path.relative_to(HERE)) for path in HERE.rglob("test_*.cpp"))
 # These need Python and are tested from there: test_bindings.py, and the tests of what they bind.
@@ -47,7 +62,7 @@ def test_header(program: str, program_of: Callable[[str], Path]) -> None:
     path = Path(program)
     binary = program_of(str(path.parent))
     done = subprocess.run(
-        [binary, path.stem], capture_output=True, text=True, check=False, timeout=600
+        [*RUN_BY, binary, path.stem], capture_output=True, text=True, check=False, timeout=600
     )
     assert done.returncode == 0, done.stdout + done.stderr
 
