@@ -15,7 +15,7 @@
 namespace bpe_beam {
 
 #ifdef BPE_BEAM_VECTORS
-/// The `byte_bits` of those that end a plain run.
+/// The `byte_bits` of the bytes that end a plain run.
 inline std::uint64_t ends_of_plain(Bytes16 bytes) {
   return byte_bits(reinterpret_cast<Bytes16>((bytes < 0x20) | (bytes == '"') | (bytes == '\\')));
 }

@@ -1,6 +1,6 @@
 // The classes of 64 bytes of text at once, as masks: bit i of a mask is about byte i.
 //
-// Processors with AVX2 compare 32 bytes at a time, those of 64-bit Arm 16, others eight in a 64-bit
+// Processors with AVX2 compare 32 bytes at a time, with NEON 16, others eight in a 64-bit
 // integer.
 #pragma once
 

@@ -1,6 +1,6 @@
 // UTF-8 from strings whose characters have one, two or four bytes each, like Python's strings.
 //
-// Processors with AVX2 and those of 64-bit Arm write eight characters at once, others one by one.
+// Processors with AVX2 or NEON write eight characters at once, others one by one.
 #pragma once
 
 #if defined(__x86_64__)
