@@ -13,6 +13,7 @@ import pytest
 import bpe_beam
 from bpe_beam import Tokenizer
 from bpe_beam.tokenizer.components.byte_level import BYTE_TO_CHAR
+from bpe_beam.unused_packages import UNUSED_MODULES
 
 pytestmark = pytest.mark.quick
 
@@ -132,16 +133,36 @@ def test_jobs_import_no_package_that_they_do_not_use(byte_level_file: Path, tmp_
         package = tmp_path / "installed" / name
         package.mkdir(parents=True)
         (package / "__init__.py").write_text("__version__ = '99.0'\n")
-    (tmp_path / "text.txt").write_text("low lower lowest\n" * 50)
-    files = {"FILE": str(byte_level_file), "TEXT": "text.txt"}
+    (tmp_path / "text.jsonl").write_text('{"text": "low lower lowest"}\n' * 50)
+    files = {"FILE": str(byte_level_file), "TEXT": "text.jsonl"}
     for job in JOBS:
         modules = modules_after([files.get(word, word) for word in job.split()], tmp_path)
         packages = {name.partition(".")[0] for name in modules} - sys.stdlib_module_names
         assert {name for name in packages if not name.startswith("_")} <= NEEDED, job
         assert "numpy" in modules, job
+        assert not modules & UNUSED_MODULES, job
         if job in JOBS[:4]:
             # Counts of words and of tokens are Parquet.
             assert modules & HEAVY <= {*NEEDED, "numpy.ma", "pyarrow.parquet", "random"}, job
+
+
+@pytest.mark.parametrize(
+    ("job", "own"),
+    [
+        ("count --input text.jsonl --output counts", 120),
+        ("train --input text.jsonl --vocab-size 300 --output trained", 150),
+        ("tokenize --input text.jsonl --tokenizer FILE --output tokens", 143),
+    ],
+)
+def test_jobs_of_json_lines_import_their_own_modules(
+    byte_level_file: Path, tmp_path: Path, job: str, own: int
+) -> None:
+    (tmp_path / "text.jsonl").write_text('{"text": "low lower lowest"}\n' * 50)
+    modules = modules_after(job.replace("FILE", str(byte_level_file)).split(), tmp_path)
+    formats = {name for name in modules if name.startswith("bpe_beam.corpus.formats.")}
+    assert formats <= {f"bpe_beam.corpus.formats.{name}" for name in ("interface", "jsonl", "text")}
+    assert sum(name.split(".")[0] == "bpe_beam" for name in modules) <= own
+    assert not modules & {"bpe_beam.cli.completion", "bpe_beam.settings.convert", "tarfile"}
 
 
 def test_heavy_modules_are_seen() -> None:

@@ -139,11 +139,11 @@ def first_bytes(read_head: Callable[[int], bytes], name: str, size: int) -> tupl
 def format_of(name: str, head: bytes, compression: str, input_format: str) -> str:
     _refuse_unread(name, head, compression, input_format)
     named = None if input_format == "auto" else format_named(input_format)
-    known = [format_named(each) for each in INPUT_FORMATS]
+    known = map(format_named, INPUT_FORMATS)  # each is imported when it is asked
     shown = next((each for each in known if each.recognises and each.recognises(head)), None)
     if shown is not None and shown.columnar and named not in (None, shown):
         raise UsageError(f"is {shown.name}, not {input_format}", remedy="leave {input_format} out")
-    chosen = named or shown or _by_name(name, known)
+    chosen = named or shown or _by_name(name)
     if chosen.columnar and compression != "none":
         if shown is None:
             remedy = "rename it, or give its format with {input_format}"
@@ -154,17 +154,17 @@ def format_of(name: str, head: bytes, compression: str, input_format: str) -> st
         remedy = f"convert it ({iconv}), or leave it out with {{exclude}}"
         raise UsageError(f"{encoding}: text must be UTF-8", remedy=remedy)
     if named is None and shown is None:
-        _refuse_unlike(name, head, chosen, known)
+        _refuse_unlike(name, head, chosen)
     if chosen.check_head is not None:
         chosen.check_head(head)
     return chosen.name
 
 
-def _refuse_unlike(name: str, head: bytes, chosen: InputFormat, known: list[InputFormat]) -> None:
+def _refuse_unlike(name: str, head: bytes, chosen: InputFormat) -> None:
     """Refuse a file whose first bytes show no format, if its name means another one."""
     whole = _PART.sub("", name.lower())
     may_be_part = whole != name.lower() and not _CONTROLS.isdisjoint(head)
-    if may_be_part and (whole.endswith(_COMPRESSED_ENDINGS) or _by_name(whole, known).recognises):
+    if may_be_part and (whole.endswith(_COMPRESSED_ENDINGS) or _by_name(whole).recognises):
         remedy = "join the parts first (cat), or leave it out with {exclude}"
         raise UsageError("seems to be a part of a file, which is not read", remedy=remedy)
     if chosen.separated and is_binary(head):
@@ -192,7 +192,8 @@ def _refuse_unread(name: str, head: bytes, compression: str, input_format: str) 
         raise UsageError(reasons[0], remedy=remedy)
 
 
-def _by_name(name: str, known: list[InputFormat]) -> InputFormat:
+def _by_name(name: str) -> InputFormat:
+    known = [format_named(each) for each in INPUT_FORMATS]
     name = _PART.sub("", name.lower())
     if not any(name.endswith(each.endings) for each in known):
         for ending in _COMPRESSED_ENDINGS:

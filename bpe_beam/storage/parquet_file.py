@@ -83,7 +83,8 @@ class ParquetFile:
         self._statistics = statistics
         self._rows = 0
         self._groups: list[thrift.Struct] = []
-        self._footer, _ = self._made_by_pyarrow(schema.empty_table())
+        self._schema = schema
+        self._footer: thrift.Struct | None = None
         self.write(_MAGIC)
 
     def __enter__(self) -> ParquetFile:
@@ -92,10 +93,11 @@ class ParquetFile:
     def __exit__(self, *exception: object) -> None:
         if exception[0] is not None:
             return
-        self._footer[_FILE_ROWS] = thrift.int64(self._rows)
-        self._footer[_FILE_GROUPS] = thrift.listed(thrift.Kind.STRUCT, self._groups)
-        self._footer[_FILE_CREATED_BY] = thrift.Value(thrift.Kind.BINARY, CREATED_BY)
-        footer = thrift.encode(self._footer)
+        fields = self._footer or self._made_by_pyarrow(self._schema.empty_table())[0]
+        fields[_FILE_ROWS] = thrift.int64(self._rows)
+        fields[_FILE_GROUPS] = thrift.listed(thrift.Kind.STRUCT, self._groups)
+        fields[_FILE_CREATED_BY] = thrift.Value(thrift.Kind.BINARY, CREATED_BY)
+        footer = thrift.encode(fields)
         self.write(footer + len(footer).to_bytes(4, "little") + _MAGIC)
 
     def write(self, data: bytes | memoryview) -> None:
@@ -109,6 +111,8 @@ class ParquetFile:
         """Write the pages of flat columns; return the `ColumnMetaData` of each."""
         start = self.position - len(_MAGIC)
         footer, pages = self._made_by_pyarrow(table)
+        if table.schema.equals(self._schema, check_metadata=True):
+            self._footer = footer  # of the same schema
         self.write(pages)
         (group,) = footer[_FILE_GROUPS].value.items
         columns = []

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from bpe_beam.corpus.boundaries import files_with_gaps, without_units
 from bpe_beam.corpus.plan import Plan
@@ -32,9 +32,7 @@ from bpe_beam.jobs.corpus.summary import Rows
 from bpe_beam.messages import list_few
 from bpe_beam.progress import Progress, ShareOfTime
 from bpe_beam.settings.common import RunSettings
-from bpe_beam.settings.count import CountSettings
 from bpe_beam.settings.dataflow import require_reachable
-from bpe_beam.settings.tokenize import TokenizeSettings
 from bpe_beam.shards.numbering import TOKEN_COUNTS_SUFFIX
 from bpe_beam.storage import Storage
 from bpe_beam.storage.names import is_local
@@ -43,7 +41,12 @@ from bpe_beam.workers.split_reader import SplitReading
 from bpe_beam.workers.split_task import split_tasks, task_name
 from bpe_beam.workers.task_results import Metric, MetricSums, TaskResult
 
-S = TypeVar("S", bound=CountSettings | TokenizeSettings)
+if TYPE_CHECKING:
+    # A job imports its own settings only.
+    from bpe_beam.settings.count import CountSettings
+    from bpe_beam.settings.tokenize import TokenizeSettings
+
+S = TypeVar("S", bound="CountSettings | TokenizeSettings")
 M = TypeVar("M")
 
 Receipts = Mapping[str, Receipt | None]  # receipts by task; None: the task has none

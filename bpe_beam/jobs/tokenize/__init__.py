@@ -20,7 +20,6 @@ from bpe_beam.jobs.tokenize.documents import (
 )
 from bpe_beam.messages import command
 from bpe_beam.progress import Progress
-from bpe_beam.settings.convert import ConvertSettings
 from bpe_beam.settings.tokenize import TokenizeSettings
 from bpe_beam.shards.formats import shard_format
 from bpe_beam.shards.formats.interface import limit_of
@@ -51,6 +50,7 @@ def _to_each_format(inputs: TokenizeInputs, progress: Progress) -> TokenizeSumma
     is a separate job that resumes by itself, and a folder for `verify`.
     """
     from bpe_beam.jobs import convert
+    from bpe_beam.settings.convert import ConvertSettings
 
     started = time.monotonic()
     settings, storage = inputs.settings, inputs.storage
