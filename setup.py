@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import sysconfig
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -20,6 +21,13 @@ FLAGS = ["-std=c++20", "-O3", "-g0", "-fvisibility=hidden", "-DNDEBUG", "-DNB_CO
 MAX_SHOWN = 200
 COMPILER_MEMORY = 700 << 20  # bytes, more than the largest unit takes
 
+# One build serves Python 3.12 and every later version, where Python has a stable ABI for it.
+STABLE_ABI = (
+    sys.version_info >= (3, 12)
+    and sys.implementation.name == "cpython"
+    and not sysconfig.get_config_var("Py_GIL_DISABLED")
+)
+
 
 class BuildNative(build_ext):  # type: ignore[misc]
     """Compiles the units that changed, on all cores, and says what is missing if it cannot."""
@@ -33,6 +41,8 @@ class BuildNative(build_ext):  # type: ignore[misc]
             self.build_temp = str(Path("build", f"temp.{tag}"))
 
     def build_extensions(self) -> None:
+        if sys.byteorder != "little":
+            _fail("bpe-beam runs on little-endian machines only")
         nanobind = _nanobind()
         for extension in self.extensions:
             for headers in ("include", "src", "ext/robin_map/include"):
@@ -161,7 +171,10 @@ setup(
             depends=sorted(str(path) for path in NATIVE.rglob("*.hpp")),
             language="c++",
             extra_compile_args=[*FLAGS],
+            define_macros=[("Py_LIMITED_API", "0x030C0000")] if STABLE_ABI else [],
+            py_limited_api=STABLE_ABI,
         )
     ],
+    options={"bdist_wheel": {"py_limited_api": "cp312"}} if STABLE_ABI else {},
     cmdclass={"build_ext": BuildNative},
 )

@@ -161,6 +161,42 @@ def test_merges_as_json() -> None:
     assert _native.join_json([_native.Merges([])]) == b"[]"
 
 
+class Text(str):
+    __slots__ = ()
+
+
+@pytest.mark.parametrize("kind", [str, Text])
+def test_str_is_read_in_place_and_by_python_alike(kind: type[str]) -> None:
+    """In place is the normal way in every supported Python; the other is for what comes later."""
+    random_characters = random.Random(1)
+    texts = [""]
+    for end in (0x80, 0x100, 0x10000, 0x110000):  # one, one, two and four bytes a character
+        for size in (1, 2, 7, 33, 1000):
+            points = [random_characters.randrange(end) for _ in range(size)]
+            text = "".join(chr(point) for point in points if not 0xD800 <= point < 0xE000)
+            texts.append(text + chr(end - 1))
+
+    def results() -> list[Any]:
+        made = [kind(text) for text in texts]  # Python keeps the UTF-8 of a str that it has made
+        encoder = encoder_of(NO_MERGES)
+        ids, ends = encoder.encode_texts(made)
+        table = word_table()
+        counted = table.add_text_list(GPT2, [], made, 0, 1 << 20, 1, None)
+        merges = list(_native.Merges([(made[-1], text) for text in made[1:]]))
+        with pytest.raises(UnicodeEncodeError):
+            encoder.encode_texts([kind("a\ud800")])
+        model = {text: i for i, text in enumerate(made)}
+        return [ids.tolist(), ends.tolist(), counted, merges, _native.join_json([model])]
+
+    assert _native.read_str_in_place(False)
+    try:
+        by_python = results()
+    finally:
+        assert not _native.read_str_in_place(True)
+    assert results() == by_python
+    assert by_python[0] == [byte for text in texts for byte in text.encode()]
+
+
 def test_partition_of_is_fixed_for_ever() -> None:
     """The same as tests/native/test_hash.cpp: counts of other years are added to these."""
     words = [b"", b"a", b" the", b"Hello!!", b"fifteen letters", b"sixteen letters.", b"t" * 33]

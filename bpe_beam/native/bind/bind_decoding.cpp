@@ -46,7 +46,7 @@ py::object decode_batch(const TokenBytes& tokens, const InputArray<std::uint32_t
   const auto size = ends.back() + static_cast<std::int64_t>(TokenBytes::kBehind);
   const auto data = py::steal<py::object>(PyBytes_FromStringAndSize(nullptr, size));
   if (!data) throw py::python_error();
-  char* const begin = PyBytes_AS_STRING(data.ptr());
+  char* const begin = PyBytes_AsString(data.ptr());
   bool joined = true;
   {
     const py::gil_scoped_release release;

@@ -210,28 +210,18 @@ py::tuple merge_at(const PyMerges& merges, Py_ssize_t rank) {
   return py::make_tuple(py::str(left.data(), left.size()), py::str(right.data(), right.size()));
 }
 
-/// A Python bytes object that grows in place, so a large file is in memory once.
-class GrowingBytes {
+/// The text of a file that is written piece by piece.
+class FileText {
  public:
-  explicit GrowingBytes(std::size_t capacity)
-      : bytes_(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(capacity))),
-        capacity_(capacity) {
-    if (bytes_ == nullptr) throw py::python_error();
-  }
-  GrowingBytes(const GrowingBytes&) = delete;
-  GrowingBytes& operator=(const GrowingBytes&) = delete;
-  ~GrowingBytes() { Py_XDECREF(bytes_); }
+  explicit FileText(std::size_t expected) { text_.reserve(expected); }
 
-  void append(std::string_view more) {
-    char* const at = room(more.size());
-    std::copy(more.begin(), more.end(), at);
-    size_ += more.size();
-  }
+  void append(std::string_view more) { text_.append(more); }
 
   /// Appends a string of JSON. Texts beyond ASCII stay as they are.
   void append_string(std::string_view text) {
-    char* const begin = room(kMostEscaped * text.size() + 2);
-    char* at = begin;
+    const std::size_t begin = text_.size();
+    text_.resize(begin + kMostEscaped * text.size() + 2);
+    char* at = text_.data() + begin;
     *at++ = '"';
     for (const char c : text) {
       if (static_cast<unsigned char>(c) >= 0x20 && c != '"' && c != '\\') [[likely]] {
@@ -241,7 +231,7 @@ class GrowingBytes {
       }
     }
     *at++ = '"';
-    size_ += static_cast<std::size_t>(at - begin);
+    text_.resize(static_cast<std::size_t>(at - text_.data()));
   }
 
   void append_number(std::uint32_t number) {
@@ -250,10 +240,7 @@ class GrowingBytes {
     append({digits.data(), end});
   }
 
-  [[nodiscard]] py::bytes result() {
-    resize(size_);
-    return py::steal<py::bytes>(std::exchange(bytes_, nullptr));
-  }
+  [[nodiscard]] py::bytes result() const { return py::bytes(text_.data(), text_.size()); }
 
  private:
   static constexpr std::size_t kMostEscaped = 6;  // bytes of one byte
@@ -273,27 +260,11 @@ class GrowingBytes {
     return at;
   }
 
-  /// Returns where `more` bytes have room.
-  char* room(std::size_t more) {
-    if (capacity_ - size_ < more) resize(std::max(size_ + more, 2 * capacity_));
-    return PyBytes_AS_STRING(bytes_) + size_;
-  }
-
-  void resize(std::size_t capacity) {
-    // If it fails, it has freed the bytes and set the pointer to null.
-    if (_PyBytes_Resize(&bytes_, static_cast<Py_ssize_t>(capacity)) != 0) {
-      throw py::python_error();
-    }
-    capacity_ = capacity;
-  }
-
-  PyObject* bytes_;
-  std::size_t size_ = 0;
-  std::size_t capacity_;
+  std::string text_;
 };
 
 /// Appends the merges as an array of pairs, with the line breaks that they have in tokenizer.json.
-void append_merges(const PyMerges& merges, GrowingBytes& out) {
+void append_merges(const PyMerges& merges, FileText& out) {
   const char* separator = "[\n      [\n        ";
   for (const auto& [left, right] : merges.pairs) {
     out.append(separator);
@@ -306,7 +277,7 @@ void append_merges(const PyMerges& merges, GrowingBytes& out) {
 }
 
 /// Appends ids by token as an object, with the line breaks that they have in tokenizer.json.
-void append_vocab(const py::dict& vocab, GrowingBytes& out) {
+void append_vocab(const py::dict& vocab, FileText& out) {
   const char* separator = "{\n      ";
   Utf8Writer writer;
   PyObject *token = nullptr, *id = nullptr;
@@ -336,7 +307,7 @@ py::bytes join_json(const py::list& parts) {
                 : PyDict_Check(part.ptr()) ? kEntry * py::len(part)
                                            : kMerge * py::len(part);
   }
-  GrowingBytes out(expected);
+  FileText out(expected);
   for (const py::handle part : parts) {
     if (PyBytes_Check(part.ptr())) {
       out.append(bytes_of(py::borrow<py::bytes>(part)));

@@ -9,6 +9,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <bit>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -27,6 +28,11 @@
 namespace bpe_beam {
 
 namespace py = nanobind;
+
+static_assert(std::endian::native == std::endian::little,
+              "bpe-beam runs on little-endian machines only: its files and tables are "
+              "little-endian");
+static_assert(sizeof(void*) == 8, "bpe-beam runs on 64-bit machines only");
 
 /// The memory of a Python object, such as bytes or an array; it keeps the object alive. Its
 /// construction, copy and destruction need the GIL.

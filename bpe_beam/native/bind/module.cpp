@@ -5,11 +5,19 @@
 // them.
 #include <nanobind/nanobind.h>
 
+#include <utility>
+
+#include "bind/py_str.hpp"
 #include "bind/subjects.hpp"
 
 NB_MODULE(_native, m) {
   nanobind::set_leak_warnings(false);
   m.doc() = "The native kernels of bpe-beam: scanning, counting, learning, encoding.";
+  bpe_beam::StrLayout::detect();
+  m.def(
+      "read_str_in_place",
+      [](bool enabled) { return std::exchange(bpe_beam::StrLayout::in_place, enabled); },
+      "Switches to the other way to read str, for tests. Returns whether str was read in place.");
   bpe_beam::bind_scanning(m);
   bpe_beam::bind_normalizing(m);
   bpe_beam::bind_pipeline(m);

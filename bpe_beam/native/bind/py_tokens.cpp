@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "bind/py_str.hpp"
 #include "encode/byte_level.hpp"
 #include "encode/word_model.hpp"
 
@@ -20,13 +21,12 @@ namespace bpe_beam {
 /// store each token twice.
 std::string utf8_of(PyObject* text) {
   if (!PyUnicode_Check(text)) throw std::invalid_argument("a token must be a str");
-  if (PyUnicode_IS_COMPACT_ASCII(text)) {
-    return {static_cast<const char*>(PyUnicode_DATA(text)),
-            static_cast<std::size_t>(PyUnicode_GET_LENGTH(text))};
+  if (const StrMemory memory = StrMemory::of(text); memory.form == StrMemory::kUtf8) {
+    return {static_cast<const char*>(memory.data), memory.size};
   }
-  const auto bytes = py::steal<py::object>(PyUnicode_AsUTF8String(text));
-  if (!bytes) throw py::python_error();
-  return {PyBytes_AS_STRING(bytes.ptr()), static_cast<std::size_t>(PyBytes_GET_SIZE(bytes.ptr()))};
+  const auto bytes = py::steal<py::bytes>(PyUnicode_AsUTF8String(text));
+  if (!bytes.is_valid()) throw py::python_error();
+  return std::string(bytes_of(bytes));
 }
 
 std::uint32_t id_of(PyObject* number) {
@@ -44,7 +44,7 @@ bool is_plain_vocab(const py::dict& vocab, long max_id) {
   PyObject *token = nullptr, *id = nullptr;
   long last = -1;
   for (Py_ssize_t at = 0; PyDict_Next(vocab.ptr(), &at, &token, &id) != 0;) {
-    if (!PyUnicode_Check(token) || PyUnicode_GET_LENGTH(token) == 0) return false;
+    if (!PyUnicode_Check(token) || PyUnicode_GetLength(token) == 0) return false;
     if (!PyLong_CheckExact(id)) return false;
     int overflow = 0;
     const long value = PyLong_AsLongAndOverflow(id, &overflow);
@@ -76,14 +76,19 @@ TokenIds byte_token_ids(const py::object& tokens) {
   return ids;
 }
 
+/// Item i of a list or a tuple, borrowed.
+PyObject* item_of(PyObject* items, Py_ssize_t i) {
+  return PyList_Check(items) ? PyList_GetItem(items, i) : PyTuple_GetItem(items, i);
+}
+
 /// Adds a merge: a list or tuple of two str, or one str with one space. Returns false for anything
 /// else.
 bool add_merge(PyMerges& merges, PyObject* merge) {
   if (PyUnicode_Check(merge)) return merges.add_spaced(merges.keep(utf8_of(merge)));
   if (!PyList_Check(merge) && !PyTuple_Check(merge)) return false;
-  if (PySequence_Fast_GET_SIZE(merge) != 2) return false;
-  PyObject* const left = PySequence_Fast_GET_ITEM(merge, 0);
-  PyObject* const right = PySequence_Fast_GET_ITEM(merge, 1);
+  if (PySequence_Size(merge) != 2) return false;
+  PyObject* const left = item_of(merge, 0);
+  PyObject* const right = item_of(merge, 1);
   if (!PyUnicode_Check(left) || !PyUnicode_Check(right)) return false;
   const std::string_view first = merges.keep(utf8_of(left));
   return merges.add(first, merges.keep(utf8_of(right)));
@@ -95,10 +100,10 @@ PyMerges merges_of(const py::sequence& items) {
   const auto fast =
       py::steal<py::object>(PySequence_Fast(items.ptr(), "merges must be a sequence"));
   if (!fast) throw py::python_error();
-  const Py_ssize_t count = PySequence_Fast_GET_SIZE(fast.ptr());
+  const Py_ssize_t count = PySequence_Size(fast.ptr());
   for (Py_ssize_t i = 0; i < count; ++i) {
     const std::size_t before = merges.pairs.size();
-    if (!add_merge(merges, PySequence_Fast_GET_ITEM(fast.ptr(), i))) {
+    if (!add_merge(merges, item_of(fast.ptr(), i))) {
       merges.pairs.resize(before);
       break;
     }

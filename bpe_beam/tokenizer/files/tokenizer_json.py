@@ -142,7 +142,7 @@ def write(spec: TokenizerSpec) -> bytes:
     spec = with_added_in_vocabulary(spec)
     model = spec.model
     model_fields = {key: getattr(model, key, None) for key in _KEYS[type(model)]}
-    # Native code writes what is large, in place of empty fields: it makes no other copy of it.
+    # Native code writes what is large, in place of empty fields.
     large: dict[bytes, dict[str, int] | _native.Merges] = {}
     if isinstance(model, Unigram | SentencePiece):
         model_fields["vocab"] = model.pieces

@@ -1,0 +1,136 @@
+// See py_str.hpp.
+#include "bind/py_str.hpp"
+
+#include <nanobind/nanobind.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace bpe_beam {
+namespace {
+
+namespace py = nanobind;
+
+StrMemory utf8_from_python(PyObject* text) {
+  Py_ssize_t size = 0;
+  const char* const utf8 = PyUnicode_AsUTF8AndSize(text, &size);
+  if (utf8 == nullptr) {
+    PyErr_Clear();
+    return {nullptr, 0, StrMemory::kNotUtf8};
+  }
+  return {utf8, static_cast<std::size_t>(size), StrMemory::kUtf8};
+}
+
+#ifdef Py_LIMITED_API
+
+// The structs of CPython 3.12, 3.13 and 3.14 for 64 bits with a GIL.
+struct AsciiStr {  // characters follow
+  PyObject head;
+  Py_ssize_t length;
+  Py_hash_t hash;
+  std::uint32_t state;
+};
+struct CompactStr {  // characters follow
+  AsciiStr ascii;
+  Py_ssize_t utf8_size;
+  char* utf8;
+};
+struct OtherStr {  // of a subclass of str
+  CompactStr compact;
+  void* characters;
+};
+
+/// The position of three bits in `state`: the bytes of a character. Next: compact, ASCII.
+unsigned kind_bit() { return Py_Version < 0x030E0000 ? 2 : 16; }
+
+const unsigned kKindBit = kind_bit();
+
+StrMemory memory_of(PyObject* text) {
+  const auto* const other = reinterpret_cast<const OtherStr*>(text);
+  const AsciiStr& ascii = other->compact.ascii;
+  const std::uint32_t state = ascii.state >> kKindBit;
+  const bool is_ascii = (state & 16) != 0;
+  const void* data = other->characters;
+  if ((state & 8) != 0) {
+    data = is_ascii ? static_cast<const void*>(&ascii + 1) : &other->compact + 1;
+  }
+  return {data, static_cast<std::size_t>(ascii.length), is_ascii ? StrMemory::kUtf8 : state & 7};
+}
+
+std::size_t number(const py::object& number) { return py::cast<std::size_t>(number); }
+
+/// Returns whether `memory_of` gives the characters that Python's own functions give for a str
+/// whose characters have `form` bytes.
+bool reads(const py::object& text, unsigned form, bool compact) {
+  const std::size_t characters = py::len(text);
+  // As the sizes are right, nothing is read beyond the str.
+  const std::size_t head = form == StrMemory::kUtf8 ? sizeof(AsciiStr) : sizeof(CompactStr);
+  const std::size_t width = form == StrMemory::kUtf8 ? 1 : form;
+  const std::size_t size = head + (characters + 1) * width;
+  if (compact && number(text.attr("__sizeof__")()) != size) return false;
+  const StrMemory memory = memory_of(text.ptr());
+  if (memory.form != form || memory.size != characters) return false;
+  const auto* const begin = static_cast<const char*>(static_cast<const void*>(text.ptr()));
+  if (compact && memory.data != begin + head) return false;
+  for (std::size_t i = 0; i < characters; ++i) {
+    const Py_UCS4 expected = PyUnicode_ReadChar(text.ptr(), static_cast<Py_ssize_t>(i));
+    Py_UCS4 character = 0;
+    switch (width) {
+      case 1: character = static_cast<const std::uint8_t*>(memory.data)[i]; break;
+      case 2: character = static_cast<const std::uint16_t*>(memory.data)[i]; break;
+      default: character = static_cast<const std::uint32_t*>(memory.data)[i];
+    }
+    if (character != expected) return false;
+  }
+  return true;
+}
+
+bool is_known() {
+  const bool known_version = Py_Version >= 0x030C0000 && Py_Version < 0x030F0000;
+  const py::module_ builtins = py::module_::import_("builtins");
+  if (!known_version || number(builtins.attr("object").attr("__basicsize__")) != sizeof(PyObject)) {
+    return false;
+  }
+  struct Sample {
+    const char* text;
+    unsigned form;
+  };
+  constexpr std::array<Sample, 5> kSamples{{{"", StrMemory::kUtf8},
+                                            {"ASCII", StrMemory::kUtf8},
+                                            {"caf\xc3\xa9", 1},
+                                            {"\xe2\x82\xac 5", 2},
+                                            {"\xf0\x9f\x98\x80 ok", 4}}};
+  const py::object subclass =
+      builtins.attr("type")("Text", py::make_tuple(builtins.attr("str")), py::dict());
+  for (const auto& [text, form] : kSamples) {
+    const py::str plain(text);
+    if (!reads(plain, form, true) || !reads(subclass(plain), form, false)) return false;
+  }
+  return true;
+}
+
+#else
+
+StrMemory memory_of(PyObject* text) {
+#if PY_VERSION_HEX < 0x030C0000
+  if (PyUnicode_READY(text) != 0) throw py::python_error();
+#endif
+  return {
+      PyUnicode_DATA(text), static_cast<std::size_t>(PyUnicode_GET_LENGTH(text)),
+      PyUnicode_IS_ASCII(text) ? StrMemory::kUtf8 : static_cast<unsigned>(PyUnicode_KIND(text))};
+}
+
+bool is_known() { return true; }
+
+#endif
+
+}  // namespace
+
+StrMemory StrMemory::of(PyObject* text) {
+  return StrLayout::in_place ? memory_of(text) : utf8_from_python(text);
+}
+
+void StrLayout::detect() { in_place = is_known(); }
+
+}  // namespace bpe_beam
