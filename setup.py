@@ -27,6 +27,8 @@ STABLE_ABI = (
     and sys.implementation.name == "cpython"
     and not sysconfig.get_config_var("Py_GIL_DISABLED")
 )
+# nanobind needs stdio.h, which Python.h brings only without the stable ABI.
+FLAGS += ["-include", "cstdio"]
 
 
 class BuildNative(build_ext):  # type: ignore[misc]

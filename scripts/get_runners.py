@@ -50,11 +50,11 @@ def get(part: str) -> Path:
     """
     if part in ("flink-job-server", "spark-job-server"):
         name = f"{part}-{hashlib.sha256(POM.read_bytes()).hexdigest()[:12]}.jar"
-        return _kept(name) or _build(name, _job_server)
+        return kept_or_built(name, _job_server)
     if part == "flink":
-        return _kept(f"flink-{FLINK}") or _build(f"flink-{FLINK}", _flink)
+        return kept_or_built(f"flink-{FLINK}", _flink)
     name = f"{part}-{beam_version()}"
-    return _kept(name) or _build(name, _go_program)
+    return kept_or_built(name, _go_program)
 
 
 def cache() -> Path:
@@ -86,7 +86,7 @@ def java() -> str:
     wanted = f"Java {JAVA} is needed (Debian, Ubuntu: apt-get install openjdk-17-jre-headless)"
     if java_path is None:
         raise Missing(f"there is no java: {wanted}")
-    said = _run([java_path, "-XshowSettings:properties", "-version"])
+    said = run([java_path, "-XshowSettings:properties", "-version"])
     versions = [line for line in said.splitlines() if "java.specification.version" in line]
     version = versions[0].rpartition("=")[2].strip() if versions else "unknown"
     if version.startswith("1.") or not version.isdigit() or int(version) < JAVA:
@@ -94,14 +94,14 @@ def java() -> str:
     return java_path
 
 
-def _kept(name: str) -> Path | None:
-    path = cache() / name
-    return path if path.exists() else None
+def kept_or_built(name: str, build: Callable[[str, Path], Path]) -> Path:
+    """Return a file or folder of the cache; build it if it is missing.
 
-
-def _build(name: str, build: Callable[[str, Path], Path]) -> Path:
-    """Build under a lock, next to the final path, and rename: a killed build has no final path."""
+    It is built under a lock, next to the final path, and renamed: a killed build has no final path.
+    """
     target, half = cache() / name, cache() / f"{name}.half"
+    if target.exists():
+        return target
     with _locked(name):
         if not target.exists():
             print(f"building {name}; this may take some minutes", file=sys.stderr, flush=True)
@@ -128,7 +128,7 @@ def _job_server(name: str, half: Path) -> Path:
         raise Missing("there is no mvn: install Maven (Debian, Ubuntu: apt-get install maven)")
     profile = name.partition("-")[0]
     target = f"-Dtarget={half / 'target'}"
-    _run([mvn, "-q", "-B", "-f", str(POM), "-P", profile, target, "package"])
+    run([mvn, "-q", "-B", "-f", str(POM), "-P", profile, target, "package"])
     return half / "target" / "job-server.jar"
 
 
@@ -136,7 +136,7 @@ def _flink(name: str, half: Path) -> Path:
     """Copy the jars of a Flink cluster out of Flink's Python package."""
     package = "apache-flink-libraries"
     pip = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", package]
-    _run([*pip, "--dest", str(half), f"{package}=={name.partition('-')[2]}"])
+    run([*pip, "--dest", str(half), f"{package}=={name.partition('-')[2]}"])
     (archive,) = half.glob("*.tar.gz")
     lib = half / "lib"
     lib.mkdir()
@@ -155,27 +155,27 @@ def _go_program(name: str, half: Path) -> Path:
     program, _, version = name.rpartition("-")
     package = {"prism": "go/cmd/prism", "boot": "python/container"}[program]
     module = f"github.com/apache/beam/sdks/v2/{package}@v{version}"
-    _run([_go(), "install", module], {"GOBIN": str(half)})
+    run([go(), "install", module], {"GOBIN": str(half)})
     (built,) = half.iterdir()
     return built
 
 
-def _go() -> str:
+def go() -> str:
     """Return a Go that downloads the toolchain of a module; old ones need a setting."""
-    go = shutil.which("go", path=f"{os.environ['PATH']}:/usr/local/go/bin")
-    if go is None:
+    program = shutil.which("go", path=f"{os.environ['PATH']}:/usr/local/go/bin")
+    if program is None:
         raise Missing("there is no go: install Go (Debian, Ubuntu: apt-get install golang-go)")
-    release, system, machine = _run([go, "env", "GOVERSION", "GOOS", "GOARCH"]).split()
+    release, system, machine = run([program, "env", "GOVERSION", "GOOS", "GOARCH"]).split()
     if int(release.split(".")[1]) >= 21:
-        return go
+        return program
     toolchain = f"golang.org/toolchain@v0.0.1-go{GO}.{system}-{machine}"
-    folder = Path(json.loads(_run([go, "mod", "download", "-json", toolchain]))["Dir"])
-    for program in [*folder.glob("bin/*"), *folder.glob("pkg/tool/*/*")]:
-        program.chmod(0o755)
+    folder = Path(json.loads(run([program, "mod", "download", "-json", toolchain]))["Dir"])
+    for tool in [*folder.glob("bin/*"), *folder.glob("pkg/tool/*/*")]:
+        tool.chmod(0o755)
     return str(folder / "bin" / "go")
 
 
-def _run(command: list[str], env: dict[str, str] | None = None) -> str:
+def run(command: list[str], env: dict[str, str] | None = None) -> str:
     """Run a command; return its stdout and, for java, its stderr.
 
     Raises:

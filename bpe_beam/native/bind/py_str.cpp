@@ -3,6 +3,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -41,15 +42,14 @@ struct OtherStr {  // of a subclass of str
   void* characters;
 };
 
-/// The position of three bits in `state`: the bytes of a character. Next: compact, ASCII.
-unsigned kind_bit() { return Py_Version < 0x030E0000 ? 2 : 16; }
-
-const unsigned kKindBit = kind_bit();
+/// The position of three bits in `state`: the bytes of a character. Next: compact, ASCII. Before
+/// them is `interned`, of two bits or, in some releases, of sixteen.
+unsigned kind_bit = 2;
 
 StrMemory memory_of(PyObject* text) {
   const auto* const other = reinterpret_cast<const OtherStr*>(text);
   const AsciiStr& ascii = other->compact.ascii;
-  const std::uint32_t state = ascii.state >> kKindBit;
+  const std::uint32_t state = ascii.state >> kind_bit;
   const bool is_ascii = (state & 16) != 0;
   const void* data = other->characters;
   if ((state & 8) != 0) {
@@ -103,11 +103,15 @@ bool is_known() {
                                             {"\xf0\x9f\x98\x80 ok", 4}}};
   const py::object subclass =
       builtins.attr("type")("Text", py::make_tuple(builtins.attr("str")), py::dict());
-  for (const auto& [text, form] : kSamples) {
-    const py::str plain(text);
-    if (!reads(plain, form, true) || !reads(subclass(plain), form, false)) return false;
+  for (const unsigned bit : {2, 16}) {
+    kind_bit = bit;
+    const bool right = std::all_of(kSamples.begin(), kSamples.end(), [&](const Sample& sample) {
+      const py::str plain(sample.text);
+      return reads(plain, sample.form, true) && reads(subclass(plain), sample.form, false);
+    });
+    if (right) return true;
   }
-  return true;
+  return false;
 }
 
 #else

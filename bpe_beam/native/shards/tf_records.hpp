@@ -67,7 +67,7 @@ inline std::uint32_t crc32c_by_tables(std::span<const std::uint8_t> data) {
 }
 
 #if defined(__x86_64__)
-#define BPE_BEAM_CRC __attribute__((target("sse4.2")))
+#define BPE_BEAM_CRC __attribute__((target("sse4.2,crc32")))
 #define BPE_BEAM_CRC_8 _mm_crc32_u64
 #define BPE_BEAM_CRC_1 _mm_crc32_u8
 inline bool has_crc() { return __builtin_cpu_supports("sse4.2") != 0; }
