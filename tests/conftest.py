@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -62,8 +63,17 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return None
 
 
+@pytest.hookimpl(tryfirst=True)  # before cases are chosen by their markers
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With `-m quick`, leave out the slow and the scheduled cases of quick tests."""
+    """Mark cases as slow that `sampled` leaves out; with `-m quick`, leave out slow cases."""
+    cases: Counter[str] = Counter()
+    for item in items:
+        if (sampled := item.get_closest_marker("sampled")) is not None:
+            name = item.nodeid.partition("[")[0]
+            left_out = cases[name] % sampled.args[0] != 0
+            if left_out and item.get_closest_marker("scheduled") is None:
+                item.add_marker(pytest.mark.slow)
+            cases[name] += 1
     if config.getoption("-m") == "quick":
         slow = [
             item for item in items if {"slow", "scheduled"} & {m.name for m in item.iter_markers()}

@@ -709,6 +709,7 @@ def test_a_run_beside_this_one_is_named(
     run_whole(*arguments)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("job", "how"),
     [

@@ -62,6 +62,7 @@ def ends_of_stages(stderr: str) -> list[dict[str, Any]]:
     ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("job", ["count", "count in processes", "tokenize", "train"])
 def test_the_engine_does_not_matter(job: str, ground: Path, tmp_path: Path) -> None:
     made, counted, shown = [], [], []

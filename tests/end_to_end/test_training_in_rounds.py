@@ -38,6 +38,7 @@ def rounds_of(folder: Path) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", WAYS)
 def test_the_same_bytes(name: str, corpus: Path, tmp_path: Path) -> None:
     arguments = ("train", "--input", corpus, *WHOLE, *WAYS[name])

@@ -158,6 +158,7 @@ def disturb(counted: Counted, out: Path, moments: list[str | float], seed: int) 
     return runs
 
 
+@pytest.mark.slow
 def test_killed_three_times(counted: Counted, tmp_path: Path) -> None:
     made = random.Random("three times")
     disturb(counted, tmp_path / "out", [made.uniform(i, i + 2) for i in (0, 3, 6)], seed=1)

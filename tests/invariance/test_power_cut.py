@@ -77,6 +77,7 @@ def is_whole(files: Files, final: str) -> bool:
     return True
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("job", "finals"),
     [

@@ -34,6 +34,7 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, byt
     return folder, counts
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("name", "splits"),
     [

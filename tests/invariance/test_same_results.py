@@ -112,6 +112,7 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("way", [way for way in WAYS if way != "one split"])
 def test_the_way_does_not_matter(way: str, first: Path, tmp_path: Path) -> None:
     make_all(tmp_path, way)

@@ -38,6 +38,7 @@ def go_on(tokenizer: Tokenizer, words: list[tuple[str, int]], recipe: BpeRecipe)
     return continued(tokenizer, learn(words_of(words), like, base_tokenizer=tokenizer), like)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("tie_break", TIE_BREAKS)
 @pytest.mark.parametrize("symbols", ["bytes", "characters"])
 def test_in_two_steps_as_in_one(symbols: Any, tie_break: Any) -> None:

@@ -83,6 +83,7 @@ def test_bpe_over_characters(letters: str) -> None:
     assert learned_merges > 100
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("letters", LETTERS)
 def test_wordpiece(letters: str) -> None:
     made = random.Random(f"wordpiece {letters}")

@@ -86,6 +86,7 @@ def flags(options: dict[str, Any]) -> list[object]:
     return given
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ARRANGED)
 def test_documents_of_files_have_the_shards_of_tokenize(
     run, ground: Ground, tmp_path: Path, name: str

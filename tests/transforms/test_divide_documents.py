@@ -24,6 +24,7 @@ def shard_bytes(folder: Path) -> dict[str, bytes]:
     return {each.name: each.read_bytes() for each in names if each.name != "token_counts.parquet"}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", ["by text", "by id", "lines by id"])
 def test_parts_have_the_shards_of_tokenize(
     run, tokenizer: Tokenizer, tmp_path: Path, kind: str

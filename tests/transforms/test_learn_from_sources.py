@@ -84,6 +84,7 @@ WEIGHTS: dict[str, tuple[Any, dict[str, Any], tuple[str, ...]]] = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", WEIGHTS)
 def test_weights_as_the_train_job(counts: Path, tmp_path: Path, run: Any, kind: str) -> None:
     recipe, options, flags = WEIGHTS[kind]

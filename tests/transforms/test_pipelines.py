@@ -131,6 +131,7 @@ def builds(tokenizer: Tokenizer, corpus: Path, tmp_path: Path) -> dict[str, Buil
     }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "name", ["train", "pairs", "counts", "folder", "unusable", "texts", "utf8", "batches"]
 )

@@ -34,6 +34,7 @@ def _rows(batches: list[Any], *but: str) -> list[Any]:
     return sorted(({k: v for k, v in row.items() if k not in but} for row in rows), key=str)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", ["names", "paths", "matches", "readable", "slices"])
 def test_files_of_a_collection_are_read_as_named_ones(run, folder: Path, kind: str) -> None:
     names = [str(folder / name) for name in TEXTS]

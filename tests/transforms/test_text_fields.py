@@ -33,6 +33,7 @@ def _without(row: dict[str, Any], path: str) -> dict[str, Any]:
     return {**row, "meta": meta}
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("kind", ["dict", "row", "batch", "table", "slice"])
 def test_texts_of_records(run, tokenizer, kind: str, path: str) -> None:

@@ -365,6 +365,7 @@ def test_a_failed_run_can_be_repeated(tokenizer, out: str, monkeypatch) -> None:
     assert _documents(out, tokenizer) == ["the cat"]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("format_name", ["megatron", "mds", "parquet"])
 def test_a_finished_run_is_overwritten(tokenizer, out: str, format_name: str) -> None:
     _run(_pipeline(out, tokenizer, ["the dog", "a dog", "a cat"], shards=3, format=format_name))

@@ -10,6 +10,7 @@ from counted_sources import KINDS, SOURCES, TEXTS, count, manifest, parts, rows,
 from made_text import write
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("least", [2, 7, 10**6])
 def test_rare_words(corpus: Path, tmp_path: Path, kind: str, least: int) -> None:

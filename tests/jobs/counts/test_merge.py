@@ -22,6 +22,7 @@ from bpe_beam.jobs.counts import merge as counts_merge
 from bpe_beam.storage import Storage
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("kind", "cut"),
     in_turn(

@@ -209,6 +209,7 @@ def test_requirements(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert unmet("upper", "x") == ["other (not installed)"]
 
 
+@pytest.mark.slow
 def test_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(os.environ, "FORCE_COLOR", "1")
     monkeypatch.delenv("NO_COLOR", raising=False)

@@ -148,6 +148,7 @@ def small_sample(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trial, "MIN_SAMPLE", 60_000)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("by_source", [False, True])
 @pytest.mark.parametrize("packed", ["none", "gzip", "parquet"])
 def test_count_of_a_part_of_the_corpus(

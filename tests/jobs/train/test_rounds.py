@@ -84,6 +84,7 @@ RECIPES: dict[str, dict[str, Any]] = {
 ALL_BYTES = ("bytes", "greatest", "short", "frequent", "special", "fallback")
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("name", "cut"), in_turn(RECIPES, [(1, NOTHING), (64, EVERYTHING), (1, 6_000), (4, 3_000)])
 )
@@ -248,6 +249,7 @@ class TestResuming:
         remove_rounds(STORAGE, str(rounds))
         assert not rounds.exists()
 
+    @pytest.mark.sampled(4)
     @pytest.mark.parametrize("damage", ["{", "[]", '{"fingerprint": "another"}', "cut"])
     def test_a_commit_that_is_none_is_begun_anew(self, damage: str, tmp_path: Path) -> None:
         counts = counts_folder(tmp_path / "counts", made_words(5))
@@ -357,6 +359,7 @@ class TestDamage:
                 learn_by_hand(job_of(tmp_path / "rounds", counts, BpeRecipe(330), 60_000))
         assert damaged
 
+    @pytest.mark.sampled(4)
     @pytest.mark.parametrize("what", ["state/words-00001*", "start.json", "commit", "row"])
     def test_between_tries_it_is_begun_anew(self, what: str, tmp_path: Path) -> None:
         counts = counts_folder(tmp_path / "counts", made_words(5))
@@ -409,6 +412,7 @@ def test_what_a_process_keeps_is_of_one_round() -> None:
 
 
 class TestRunnersThatLose:
+    @pytest.mark.sampled(4)
     @pytest.mark.parametrize("step", ["sum_pairs", "add_segments"])
     @pytest.mark.parametrize("what", ["lost", "given twice"])
     def test_a_block_that_is_lost_ends_the_job(

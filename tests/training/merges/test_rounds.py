@@ -141,6 +141,7 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_as_one_learner(kind: str) -> None:
     made = random.Random(kind)
