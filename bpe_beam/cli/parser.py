@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 from collections.abc import Sequence
-from typing import Any, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import msgspec
 
@@ -14,6 +15,9 @@ from bpe_beam.errors import UsageError
 from bpe_beam.messages import did_you_mean
 from bpe_beam.settings.field import Option
 from bpe_beam.settings.jobs import JOBS
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
 
 JsonObject: TypeAlias = dict[str, Any]
 
@@ -74,6 +78,10 @@ class _Parser(argparse.ArgumentParser):
     files: tuple[str, ...] = ()
     """The options that name files, in a job without positional arguments."""
     lists: tuple[str, ...] = ()  # the typed options whose values are separated by commas
+
+    def print_help(self, file: SupportsWrite[str] | None = None) -> None:
+        super().print_help(file)
+        sys.stdout.flush()  # here an error is reported
 
     def error(self, message: str) -> NoReturn:
         needs = re.fullmatch(r"argument (\S+): expected (?:one|at least one) argument", message)

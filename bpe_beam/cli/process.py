@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import ctypes
 import gc
 import io
 import logging
@@ -123,6 +122,8 @@ def _prepare() -> None:
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     # Each batch allocates blocks of some MB. Returning them to the system each time costs 10 % of
     # a count job in page faults.
+    import ctypes  # only now: in some Pythons it takes the number of a closed standard stream
+
     with contextlib.suppress(AttributeError, OSError, ValueError):
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(_M_MMAP_THRESHOLD, _RETAINED_BYTES)
