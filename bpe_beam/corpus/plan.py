@@ -49,8 +49,7 @@ class Slice(NamedTuple):
     end: int
 
 
-@dataclass(frozen=True)
-class Split:
+class Split(msgspec.Struct, frozen=True):
     """The slices of one task, in the order of the corpus. `index` is its number in the plan."""
 
     index: int

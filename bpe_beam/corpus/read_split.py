@@ -6,9 +6,9 @@ A record belongs to the slice in which it begins, so any slices of a file give t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 
 import pyarrow as pa
+from msgspec.structs import replace
 
 from bpe_beam.corpus.batches import MAX_BATCH_ROWS, join
 from bpe_beam.corpus.formats.interface import input_format

@@ -15,7 +15,6 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, BinaryIO
 
@@ -36,8 +35,7 @@ KEPT_BYTES = 1 << 20
 _SHOWN_NAMES = 20
 
 
-@dataclass(frozen=True)
-class Limit:
+class Limit(msgspec.Struct, frozen=True):
     """The maximum of something in a run: a number with the denominator 0, or a share of all."""
 
     numerator: int

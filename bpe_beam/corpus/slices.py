@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+import msgspec
 
 from bpe_beam.corpus.batches import MAX_BATCH_ROWS
 from bpe_beam.corpus.plan import InputFile
@@ -40,8 +41,7 @@ class Boundaries(NamedTuple):
     broken: bool = False
 
 
-@dataclass(frozen=True)
-class SliceRequest:
+class SliceRequest(msgspec.Struct, frozen=True):
     """A slice, and all that its reader needs.
 
     `read_split` documents the callbacks, `batch_bytes` and `only_text`. `number` is the file's in

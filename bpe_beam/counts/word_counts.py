@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 from msgspec.structs import replace
@@ -17,8 +18,7 @@ from bpe_beam.counts.word_table import WordRules, schema_of, string_bytes
 from bpe_beam.storage import PathName, Storage, path_name
 
 
-@dataclass(frozen=True)
-class CountedSource:
+class CountedSource(msgspec.Struct, frozen=True):
     """The words of one source (`schema_of`); `total` counts each occurrence."""
 
     words: pa.Table

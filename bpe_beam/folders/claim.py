@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -86,8 +86,7 @@ def claim_folder(
     return folder
 
 
-@dataclass
-class _Claim:
+class _Claim(msgspec.Struct):
     """A claim of a folder, step by step.
 
     `existing` is the job that `__job` records, None without a readable one; `present` are the names

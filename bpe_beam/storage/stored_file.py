@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from bpe_beam.errors import DataError
 from bpe_beam.storage.names import OBJECT_STORES, WEB, protocol_of, redact
@@ -32,8 +33,7 @@ LinkReport = Callable[[str, str], object]
 """A function that gets the path of a link that is not followed, and the reason."""
 
 
-@dataclass(frozen=True, order=True, slots=True)
-class StoredFile:
+class StoredFile(msgspec.Struct, frozen=True, order=True):
     """A file as a listing shows it.
 
     Attributes:

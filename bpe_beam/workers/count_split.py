@@ -13,7 +13,6 @@ import hashlib
 import json
 import struct
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 from typing import BinaryIO
@@ -73,8 +72,7 @@ class PartStats(CountsPart, frozen=True, kw_only=True):
         return CountsPart(*(getattr(self, name) for name in CountsPart.__struct_fields__))
 
 
-@dataclass(frozen=True, kw_only=True)
-class CountTask(CorpusTask):
+class CountTask(CorpusTask, frozen=True, kw_only=True):
     """The settings of a count job for its workers."""
 
     rules: WordRules

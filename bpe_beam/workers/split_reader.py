@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import asdict
@@ -74,8 +74,7 @@ def lost_files(splits: Iterable[SplitStats]) -> tuple[FileLoss, ...]:
     return add_losses(loss for stats in splits for loss in stats.lost)
 
 
-@dataclass(frozen=True, kw_only=True)
-class CorpusTask:
+class CorpusTask(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of a job over a corpus for its workers; plain and picklable."""
 
     folder: TaskFolder

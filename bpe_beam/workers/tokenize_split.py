@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -81,8 +80,7 @@ class TokenizeStats(split_reader.SplitStats, frozen=True, kw_only=True):
         return self.shards or (json_structs.convert(self, ShardSums, from_attributes=True),)
 
 
-@dataclass(frozen=True, kw_only=True)
-class TokenizeTask(split_reader.CorpusTask):
+class TokenizeTask(split_reader.CorpusTask, frozen=True, kw_only=True):
     """The settings of a tokenize job for its workers."""
 
     encoding: Encoding

@@ -5,16 +5,15 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
+import msgspec
 import pyarrow as pa
 
 from bpe_beam.corpus.formats import INPUT_FORMATS
 from bpe_beam.corpus.slices import SliceRequest
 
 
-@dataclass(frozen=True)
-class InputFormat:
+class InputFormat(msgspec.Struct, frozen=True):
     """A format of input files.
 
     Attributes:

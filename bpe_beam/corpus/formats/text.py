@@ -11,9 +11,9 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pyarrow as pa
+from msgspec.structs import replace
 
 from bpe_beam import _native
 from bpe_beam.corpus.formats.interface import InputFormat

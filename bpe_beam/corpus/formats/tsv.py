@@ -1,7 +1,8 @@
 """TSV: CSV with tabs; see `csv.py`."""
 
-from dataclasses import replace
 from functools import partial
+
+from msgspec.structs import replace
 
 from bpe_beam.corpus.formats import csv
 

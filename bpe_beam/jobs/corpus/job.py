@@ -9,9 +9,11 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
+
+import msgspec
 
 from bpe_beam.corpus.boundaries import files_with_gaps, without_units
 from bpe_beam.corpus.plan import Plan
@@ -67,8 +69,7 @@ class RemainingSplits(NamedTuple):
         return lambda engine: engine.run(name, run, engine.tasks("Splits", self.tasks), str)
 
 
-@dataclass(frozen=True)
-class CorpusResult(Generic[M]):
+class CorpusResult(msgspec.Struct, Generic[M], frozen=True):
     """A finished job over a corpus."""
 
     manifest: M

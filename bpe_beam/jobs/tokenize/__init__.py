@@ -65,7 +65,7 @@ def _to_each_format(inputs: TokenizeInputs, progress: Progress) -> TokenizeSumma
     folders = {name: storage.join(settings.output, name) for name in settings.formats}
     one = replace(settings, formats=(first,), output=folders[first])
     limit = limit_of(map(shard_format, settings.formats))
-    summary = _to_one_format(replace(inputs, settings=one, limit=limit), progress)
+    summary = _to_one_format(structs.replace(inputs, settings=one, limit=limit), progress)
     assert isinstance(summary, TokenizeSummary)  # settings refuse a template of several formats
     finished = [*_folders_of_shards(storage, folders[first])]
     converted = [

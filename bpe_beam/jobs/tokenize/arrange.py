@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from msgspec import UNSET, to_builtins
+from msgspec import UNSET, structs, to_builtins
 
 from bpe_beam.errors import UsageError
 from bpe_beam.folders.artifact_names import MANIFEST_FILE, SHARDS_TOKENIZER_FILE, TOKEN_COUNTS_FILE
@@ -61,7 +61,7 @@ _TAKEOVER = Takeover("arrangement", ("measure", "scatter"))
 def tokenize_arranged(inputs: TokenizeInputs, progress: Progress) -> TokenizeSummary:
     """Tokenize a corpus, and arrange the documents."""
     started = time.monotonic()
-    inputs = replace(inputs, limit=None)  # the arrangement says how large its shards are
+    inputs = structs.replace(inputs, limit=None)  # the arrangement says how large its shards are
     settings, storage = inputs.settings, inputs.storage
     arrangement = settings.arranging.arrangement
     assert arrangement is not None
@@ -82,7 +82,7 @@ def tokenize_arranged(inputs: TokenizeInputs, progress: Progress) -> TokenizeSum
         result = CorpusResult(manifests[0], True, 0, (), 0.0, MetricSums())
     else:
         documents = folder.path(f"{WORK}/{DOCUMENTS}")
-        result = replace(_tokenize(inputs, documents, progress), finished_before=False)
+        result = structs.replace(_tokenize(inputs, documents, progress), finished_before=False)
         tokenized = result.manifest
         steps = ArrangeSteps(inputs, arrangement, pad_id, folder, documents, tokenized, progress)
         rows = steps.measure()
@@ -138,7 +138,7 @@ def _tokenize(inputs: TokenizeInputs, documents: str, progress: Progress) -> Cor
         arranging=ArrangementSettings(),
     )
     job = TokenizeJob(
-        replace(inputs, settings=settings, storage=inputs.storage.unsynced, limit=None),
+        structs.replace(inputs, settings=settings, storage=inputs.storage.unsynced, limit=None),
         hashes=hashes,
     )
     job.for_another = True

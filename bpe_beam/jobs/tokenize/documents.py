@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from importlib import import_module
 from threading import Timer
 from typing import Any
 
+import msgspec
 from msgspec import UNSET, UnsetType, structs, to_builtins
 
 from bpe_beam.corpus.plan import Plan
@@ -51,8 +52,7 @@ _IMPORT_AFTER = 0.05
 """The seconds after which the tasks of a job have begun to encode."""
 
 
-@dataclass(frozen=True)
-class TokenizeInputs:
+class TokenizeInputs(msgspec.Struct, frozen=True):
     """The inputs of a tokenization.
 
     `limit` is the largest shard that other formats can store, into which shards are converted.

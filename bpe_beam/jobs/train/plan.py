@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 
 import msgspec
 import pyarrow as pa
+from msgspec.structs import replace
 
 from bpe_beam.counts.manifest import CountsManifest, read_hashed_manifest
 from bpe_beam.counts.part_files import added_up, iter_words
@@ -48,8 +48,7 @@ _TEMPLATE = "chat_template"
 _MAX_TEMPLATE_BYTES = 1 << 20
 
 
-@dataclass(frozen=True)
-class PlannedCounts:
+class PlannedCounts(msgspec.Struct, frozen=True):
     """The counts folder that a job trains from."""
 
     folder: str  # its path or URL, as the summary names it
@@ -76,8 +75,7 @@ class PlannedCounts:
             yield added_up(self.in_memory.tables, self.manifest.with_places, self.factors)
 
 
-@dataclass(frozen=True)
-class TrainingPlan:
+class TrainingPlan(msgspec.Struct, frozen=True):
     """The plan of a train job; `counts` is None while the corpus is not counted yet."""
 
     settings: TrainingSettings

@@ -12,7 +12,7 @@ import hashlib
 import math
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial, reduce
 from itertools import starmap
 
@@ -260,7 +260,7 @@ def _totals(last: Commit, result: RoundResult, tokens: int, joined: int | None) 
     tokens_after = None if joined is None else tokens - joined
     if last.totals is None:
         return WordTotals(result.all_words, result.all_bytes, tokens, tokens_after)
-    return replace(last.totals, tokens=tokens_after)
+    return structs.replace(last.totals, tokens=tokens_after)
 
 
 def _rounds_left(before: int, now: int, target: int) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.jobs.corpus.summary import Rows

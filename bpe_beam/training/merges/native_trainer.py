@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -29,8 +30,7 @@ Row = tuple[int, int, int]
 """A merge: left, right and joined id."""
 
 
-@dataclass(frozen=True)
-class WordTotals:
+class WordTotals(msgspec.Struct, frozen=True):
     """Sums over all words that were learned from, each weighted by its count.
 
     Symbols are counted before the first merge, tokens after the last; None: not known.
@@ -47,8 +47,7 @@ class WordTotals:
         return self.bytes / self.tokens if self.tokens else None
 
 
-@dataclass(frozen=True)
-class TrainingResult:
+class TrainingResult(msgspec.Struct, frozen=True):
     """The result of a training.
 
     Attributes:
@@ -65,8 +64,7 @@ class TrainingResult:
     totals: WordTotals | None = None
 
 
-@dataclass(frozen=True)
-class NewMerges:
+class NewMerges(msgspec.Struct, frozen=True):
     """Merges that follow the merges of a vocabulary.
 
     Attributes:

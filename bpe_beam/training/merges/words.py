@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -43,8 +44,7 @@ BYTES_PER_TOKEN = 120
 _BYTES_PER_POSITION = 8
 
 
-@dataclass(frozen=True)
-class Words:
+class Words(msgspec.Struct, frozen=True):
     """Unique words one after another: word i is data[offsets[i]:offsets[i + 1]]."""
 
     data: npt.NDArray[np.uint8]
