@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import shutil
 import textwrap
 from collections.abc import Mapping
 
@@ -73,6 +72,8 @@ def first_steps() -> str:
 
 def help_columns() -> int:
     """Return the width of help: the terminal's less one column, from 40 to 100."""
+    import shutil  # slow to import: only for help
+
     return max(40, min(100, shutil.get_terminal_size().columns - 1))
 
 

@@ -1,4 +1,4 @@
-"""Settings of the command line's whole process: exit, memory, garbage collection, log filters.
+"""Settings of the command line's whole process: exit, memory, log filters.
 
 Programs that import the package get none of them.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import gc
+import ctypes
 import io
 import logging
 import os
@@ -111,9 +111,6 @@ def _end_if_interrupted(unraisable: sys.UnraisableHookArgs) -> None:
 
 def _prepare() -> None:
     """Make jobs faster by settings of the process."""
-    # Imports make a million long-lived objects; searching them for garbage repeatedly takes a
-    # tenth of a small job's time.
-    gc.set_threshold(1_000_000, 50, 50)
     hide_unused_packages()
     # NumPy would start busy threads for linear algebra, which no job uses.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -12,13 +12,12 @@ keep with their data, such as `_SUCCESS` and `_temporary/`."""
 ABOUT_DATA = "README, LICENSE, COPYING, NOTICE, CITATION"
 """The names of files about data, for messages."""
 
-_ABOUT_DATA = re.compile(
-    r"(?:readme|licen[cs]e|copying|notice|citation)"
+_ABOUT_DATA = (
+    r"(?i)(?:readme|licen[cs]e|copying|notice|citation)"
     r"(?:[-_][a-z]+)*(?:[-_]v?[0-9]+(?:\.[0-9]+)+)?"  # LICENSE-APACHE-2.0
     r"(?:(?:\.[a-z]{2}(?:[-_][a-z]{2,4})?)?\.(?:md|txt|rst|html?|cff|bib))?"  # README.zh-CN.md
     r"|(?:md5|sha[0-9]+)sums?(?:\.txt)?"
-    r"|(?:dataset_infos?|dataset_dict|state)\.json",
-    re.IGNORECASE,
+    r"|(?:dataset_infos?|dataset_dict|state)\.json"
 )
 """The names of files about data: for people, checksums, and of the package `datasets`."""
 
@@ -26,4 +25,4 @@ _ABOUT_DATA = re.compile(
 def is_auxiliary(names: Iterable[str]) -> bool:
     *folders, name = names
     hidden = any(each.startswith(HIDDEN) for each in (*folders, name) if each not in (".", ".."))
-    return hidden or _ABOUT_DATA.fullmatch(name) is not None
+    return hidden or re.fullmatch(_ABOUT_DATA, name) is not None

@@ -8,8 +8,8 @@ a cluster: the next driver has taken over the finished tasks, and no one reads w
 
 from __future__ import annotations
 
+import os
 import re
-import secrets
 from collections.abc import Iterable
 
 from msgspec.structs import replace
@@ -112,7 +112,7 @@ class JobFolder(RunFolder):
 
     def new_run(self, *, synced: bool = True) -> RunFolder:
         """Make the folder of a pipeline that is to be launched."""
-        run = self.run(f"run-{secrets.token_hex(6)}")
+        run = self.run(f"run-{os.urandom(6).hex()}")
         for folder in sorted(run.folders):
             self.storage.make_folder(run.path(folder), synced=synced)
         return run

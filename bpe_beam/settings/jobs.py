@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pkgutil
+import importlib
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -28,7 +28,8 @@ class Job(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def settings(self) -> type[Settings]:
-        settings: type[Settings] = pkgutil.resolve_name(f"bpe_beam.settings.{self.settings_name}")
+        module, _, name = f"bpe_beam.settings.{self.settings_name}".rpartition(".")
+        settings: type[Settings] = getattr(importlib.import_module(module), name)
         return settings
 
     @cached_property
