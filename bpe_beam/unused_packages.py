@@ -1,8 +1,8 @@
 """Modules that no job uses, hidden from imports in the processes of the command line.
 
 pyarrow imports some wherever they are installed: pandas, to ask whether a list is of pandas, takes
-0.2 to 0.3 s; cloudpickle, to pickle functions of its own, takes 6 ms; its own clients of stores, in
-place of which jobs use fsspec, take 3 ms. NumPy's docstrings take 6 ms.
+0.2 to 0.3 s; cloudpickle, to pickle functions of its own, takes 6 ms. Its clients of stores take
+3 ms, and jobs use fsspec. NumPy's docstrings take 6 ms.
 """
 
 from __future__ import annotations

@@ -95,6 +95,11 @@ _BOOLEANS = (Kind.TRUE, Kind.FALSE)
 _KINDS = {int(kind): kind for kind in Kind}  # faster than `Kind`, which refuses other numbers
 
 
+def _kind(head: int) -> Kind:
+    """Return the kind that the low half of a byte names."""
+    return _KINDS.get(head & 15) or Kind(head & 15)
+
+
 def _encoded(kind: Kind, content: Any) -> bytes:
     if kind == Kind.STRUCT:
         return encode(content)
@@ -120,7 +125,7 @@ def _decoded(kind: Kind, data: BytesIO) -> Any:
         number = 0
         while head := data.read(1)[0]:
             number = number + (head >> 4) if head >> 4 else _number(data)
-            field = _KINDS.get(head & 15) or Kind(head & 15)
+            field = _kind(head)
             value = field == Kind.TRUE if field in _BOOLEANS else _decoded(field, data)
             fields[number] = Value(field, value)
         return fields
@@ -129,7 +134,7 @@ def _decoded(kind: Kind, data: BytesIO) -> Any:
     if kind == Kind.LIST:
         head = data.read(1)[0]
         size = head >> 4 if head >> 4 < 15 else _varint(data)
-        element = _KINDS.get(head & 15) or Kind(head & 15)
+        element = _kind(head)
         if element in _BOOLEANS:
             raise ValueError("a list of booleans")
         return Items(element, [_decoded(element, data) for _ in range(size)])

@@ -81,7 +81,7 @@ def rows_of(folder: Path) -> Any:
     return {**manifest(folder), "inputs": []}
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)  # with one worker and with two
 @pytest.mark.parametrize(("kind", "workers"), [*zip(KINDS, (1, 2, 1, 2), strict=True)])
 def test_the_folder_of_the_command(
     corpus: Path, tmp_path: Path, run: Any, kind: str, workers: int

@@ -47,15 +47,20 @@ struct OtherStr {  // of a subclass of str
 unsigned kind_bit = 2;
 
 StrMemory memory_of(PyObject* text) {
-  const auto* const other = reinterpret_cast<const OtherStr*>(text);
-  const AsciiStr& ascii = other->compact.ascii;
-  const std::uint32_t state = ascii.state >> kind_bit;
+  const auto* const ascii = reinterpret_cast<const AsciiStr*>(text);
+  const std::uint32_t state = ascii->state >> kind_bit;
+  const bool is_compact = (state & 8) != 0;
   const bool is_ascii = (state & 16) != 0;
-  const void* data = other->characters;
-  if ((state & 8) != 0) {
-    data = is_ascii ? static_cast<const void*>(&ascii + 1) : &other->compact + 1;
+  // Each of the structs is read only where it is whole: a short str is smaller than the others.
+  const void* data = nullptr;
+  if (!is_compact) {
+    data = reinterpret_cast<const OtherStr*>(text)->characters;
+  } else if (is_ascii) {
+    data = ascii + 1;
+  } else {
+    data = reinterpret_cast<const CompactStr*>(text) + 1;
   }
-  return {data, static_cast<std::size_t>(ascii.length), is_ascii ? StrMemory::kUtf8 : state & 7};
+  return {data, static_cast<std::size_t>(ascii->length), is_ascii ? StrMemory::kUtf8 : state & 7};
 }
 
 std::size_t number(const py::object& number) { return py::cast<std::size_t>(number); }

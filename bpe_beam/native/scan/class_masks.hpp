@@ -4,12 +4,6 @@
 // integer.
 #pragma once
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#elif defined(__aarch64__)
-#include <arm_neon.h>
-#endif
-
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -18,6 +12,7 @@
 
 #include "text/unicode_classes.hpp"
 #include "text/utf8.hpp"
+#include "text/vectors.hpp"
 
 namespace bpe_beam {
 
@@ -149,8 +144,6 @@ struct ScalarClasses {
 };
 
 #if defined(__x86_64__)
-#define BPE_BEAM_AVX2 __attribute__((target("avx2")))
-
 /// The bytes of a block in two registers.
 struct BlockVectors {
   BPE_BEAM_AVX2 static BlockVectors load(const char* at) {
@@ -191,8 +184,6 @@ struct BlockVectors {
   __m256i high;
 };
 #elif defined(__aarch64__)
-#define BPE_BEAM_AVX2
-
 /// The bytes of a block in four registers.
 struct BlockVectors {
   static BlockVectors load(const char* at) {
@@ -233,7 +224,7 @@ struct BlockVectors {
 };
 #endif
 
-#ifdef BPE_BEAM_AVX2
+#ifdef BPE_BEAM_VECTORS
 /// By vectors.
 struct VectorClasses {
   BPE_BEAM_AVX2 static void ascii(const char* at, ClassMasks& masks) {
@@ -291,16 +282,13 @@ struct BlockClasses {
   std::uint64_t (*controls)(const char* at) = ScalarClasses::controls;
 
   static BlockClasses best() {
-#if defined(__x86_64__)
-    __builtin_cpu_init();
-    if (!__builtin_cpu_supports("avx2")) return {};
+#ifdef BPE_BEAM_VECTORS
+    if (has_wide_vectors()) {
+      return {VectorClasses::ascii, VectorClasses::leads, VectorClasses::cases,
+              VectorClasses::controls};
+    }
 #endif
-#ifdef BPE_BEAM_AVX2
-    return {VectorClasses::ascii, VectorClasses::leads, VectorClasses::cases,
-            VectorClasses::controls};
-#else
     return {};
-#endif
   }
 };
 

@@ -115,7 +115,7 @@ class Utf8Blocks {
 
   static Bytes16 load(const Table& table) { return load_vector<Bytes16>(table); }
 
-  /// The bytes that are `kBack` before those of a block.
+  /// For each byte of a block, the byte `kBack` before it.
   template <int kBack>
   [[nodiscard, gnu::always_inline]] BPE_BEAM_SSSE3 Bytes16 shifted(Bytes16 block) const {
 #if defined(__x86_64__)

@@ -3,12 +3,6 @@
 // Processors with AVX2 or NEON write eight characters at once, others one by one.
 #pragma once
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#elif defined(__aarch64__)
-#include <arm_neon.h>
-#endif
-
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -18,6 +12,8 @@
 #include <optional>
 #include <span>
 #include <string_view>
+
+#include "text/vectors.hpp"
 
 namespace bpe_beam {
 
@@ -49,23 +45,21 @@ inline constexpr Shuffles kOfFour = shuffles(4);
 }  // namespace utf8_writer_detail
 
 #if defined(__x86_64__)
-#define BPE_BEAM_UTF8_AVX2 __attribute__((target("avx2")))
-
 /// The UTF-8 of eight code points below 0x10000.
 class Utf8Vectors {
  public:
   using Points = __m128i;
 
   /// Loads eight units as 16-bit lanes. Returns false if one is 0x10000 or more.
-  BPE_BEAM_UTF8_AVX2 static bool load(const std::uint8_t* at, Points& points) {
+  BPE_BEAM_AVX2 static bool load(const std::uint8_t* at, Points& points) {
     points = _mm_cvtepu8_epi16(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(at)));
     return true;
   }
-  BPE_BEAM_UTF8_AVX2 static bool load(const std::uint16_t* at, Points& points) {
+  BPE_BEAM_AVX2 static bool load(const std::uint16_t* at, Points& points) {
     points = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
     return true;
   }
-  BPE_BEAM_UTF8_AVX2 static bool load(const std::uint32_t* at, Points& points) {
+  BPE_BEAM_AVX2 static bool load(const std::uint32_t* at, Points& points) {
     const __m128i low = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
     const __m128i high = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at + 4));
     points = _mm_packus_epi32(low, high);
@@ -74,7 +68,7 @@ class Utf8Vectors {
 
   /// Writes eight code points, and up to 16 more bytes without meaning. Returns the end of their
   /// UTF-8.
-  BPE_BEAM_UTF8_AVX2 static char* put(Points points, char* out, bool& surrogate) {
+  BPE_BEAM_AVX2 static char* put(Points points, char* out, bool& surrogate) {
     if (_mm_testz_si128(points, _mm_set1_epi16(~0x7F)) != 0) {
       _mm_storel_epi64(reinterpret_cast<__m128i*>(out), _mm_packus_epi16(points, points));
       return out + 8;
@@ -84,14 +78,14 @@ class Utf8Vectors {
   }
 
  private:
-  BPE_BEAM_UTF8_AVX2 static void store(__m128i lanes, const std::array<std::uint8_t, 16>& shuffle,
-                                       char* out) {
+  BPE_BEAM_AVX2 static void store(__m128i lanes, const std::array<std::uint8_t, 16>& shuffle,
+                                  char* out) {
     const __m128i order = _mm_loadu_si128(reinterpret_cast<const __m128i*>(shuffle.data()));
     _mm_storeu_si128(reinterpret_cast<__m128i*>(out), _mm_shuffle_epi8(lanes, order));
   }
 
   /// For code points below 0x800.
-  BPE_BEAM_UTF8_AVX2 static char* put_two(__m128i points, char* out) {
+  BPE_BEAM_AVX2 static char* put_two(__m128i points, char* out) {
     const __m128i last = _mm_and_si128(points, _mm_set1_epi16(0x3F));
     const __m128i both = _mm_or_si128(_mm_srli_epi16(points, 6), _mm_slli_epi16(last, 8));
     const __m128i two = _mm_or_si128(both, _mm_set1_epi16(static_cast<short>(0x80C0)));
@@ -102,7 +96,7 @@ class Utf8Vectors {
     return out + 8 + std::popcount(index);
   }
 
-  BPE_BEAM_UTF8_AVX2 static char* put_three(__m128i points, char* out, bool& surrogate) {
+  BPE_BEAM_AVX2 static char* put_three(__m128i points, char* out, bool& surrogate) {
     const __m128i top = _mm_and_si128(points, _mm_set1_epi16(static_cast<short>(0xF800)));
     const __m128i matches = _mm_cmpeq_epi16(top, _mm_set1_epi16(static_cast<short>(0xD800)));
     surrogate |= _mm_movemask_epi8(matches) != 0;
@@ -131,8 +125,6 @@ class Utf8Vectors {
   }
 };
 #elif defined(__aarch64__)
-#define BPE_BEAM_UTF8_AVX2
-
 /// The UTF-8 of eight code points below 0x10000.
 class Utf8Vectors {
  public:
@@ -215,11 +207,8 @@ class Utf8Writer {
  public:
   /// Returns whether this machine's processor can write many characters at once.
   static bool has_vectors() {
-#if defined(__x86_64__)
-    __builtin_cpu_init();
-    return __builtin_cpu_supports("avx2") != 0;
-#elif defined(BPE_BEAM_UTF8_AVX2)
-    return true;
+#ifdef BPE_BEAM_VECTORS
+    return has_wide_vectors();
 #else
     return false;
 #endif
@@ -236,7 +225,7 @@ class Utf8Writer {
     const Unit* at = units.data();
     const Unit* const end = at + units.size();
     bool surrogate = false;
-#ifdef BPE_BEAM_UTF8_AVX2
+#ifdef BPE_BEAM_VECTORS
     if (with_vectors_) write_vectors(at, end, out, surrogate);
 #endif
     while (end - at >= kRun) {
@@ -270,11 +259,11 @@ class Utf8Writer {
     return all < 0x80;
   }
 
-#ifdef BPE_BEAM_UTF8_AVX2
+#ifdef BPE_BEAM_VECTORS
   /// Writes all units but the last few.
   template <class Unit>
-  BPE_BEAM_UTF8_AVX2 static void write_vectors(const Unit*& at, const Unit* end, char*& out,
-                                               bool& surrogate) {
+  BPE_BEAM_AVX2 static void write_vectors(const Unit*& at, const Unit* end, char*& out,
+                                          bool& surrogate) {
     while (end - at >= kRun) {
       Utf8Vectors::Points points;
       if (Utf8Vectors::load(at, points)) [[likely]] {

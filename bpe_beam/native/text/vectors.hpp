@@ -1,18 +1,21 @@
 // Sixteen bytes at once, on x86-64 and on 64-bit Arm: what the compilers' own vectors lack.
 //
 // The vectors have the operators of integers, lane by lane; a comparison sets all bits of a lane or
-// none. Functions that move bytes need SSSE3 on x86-64, which not every processor has; every 64-bit
-// Arm processor has NEON. Other processors have no vectors.
+// none. Functions that move bytes need SSSE3 on x86-64, which not every processor has, and kernels
+// with a form of their own for each processor need AVX2; every 64-bit Arm processor has NEON. Other
+// processors have no vectors.
 #pragma once
 
 #if defined(__x86_64__)
-#include <tmmintrin.h>
+#include <immintrin.h>
 #define BPE_BEAM_VECTORS 1
 #define BPE_BEAM_SSSE3 __attribute__((target("ssse3")))
+#define BPE_BEAM_AVX2 __attribute__((target("avx2")))
 #elif defined(__aarch64__)
 #include <arm_neon.h>
 #define BPE_BEAM_VECTORS 1
 #define BPE_BEAM_SSSE3
+#define BPE_BEAM_AVX2
 #endif
 
 #ifdef BPE_BEAM_VECTORS
@@ -119,6 +122,16 @@ inline bool moves_bytes() {
 #if defined(__x86_64__)
   static const bool has_ssse3 = __builtin_cpu_supports("ssse3") != 0;
   return has_ssse3;
+#else
+  return true;
+#endif
+}
+
+/// Whether this machine's processor has what functions with BPE_BEAM_AVX2 need.
+inline bool has_wide_vectors() {
+#if defined(__x86_64__)
+  static const bool has_avx2 = __builtin_cpu_supports("avx2") != 0;
+  return has_avx2;
 #else
   return true;
 #endif
