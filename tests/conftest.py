@@ -26,6 +26,9 @@ MEMORY = Path("/dev/shm")
 ENOUGH = 12_000_000_000
 """Free bytes of a file system in memory from which temporary folders may be there."""
 
+ALSO_SLOW = ("mark.sampled", "some_of")
+"""What makes cases slow without that marker; see `pytest_collection_modifyitems` and `some_of`."""
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """Refuse sources that were not built: each import would fail."""
@@ -57,9 +60,12 @@ def _keep_temporary_folders_in_memory() -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """With `-m quick`, skip modules without a quick test: they may need more packages."""
-    if config.getoption("-m") == "quick" and collection_path.suffix == ".py":
-        return None if "mark.quick" in collection_path.read_text("utf-8") else True
+    """With `-m MARKER`, skip modules without it: they may need packages, and all take seconds."""
+    marker = config.getoption("-m").removesuffix(" and not scheduled")
+    if collection_path.suffix == ".py" and marker.isidentifier():
+        words = ALSO_SLOW if marker == "slow" else ()
+        text = collection_path.read_text("utf-8")
+        return None if any(word in text for word in (f"mark.{marker}", *words)) else True
     return None
 
 

@@ -69,7 +69,14 @@ def long(tmp_path_factory: pytest.TempPathFactory) -> Long:
     return make_long(tmp_path_factory.mktemp("long"), SPLITS)
 
 
-@pytest.mark.parametrize("engine", ["flink", "prism", "spark", "cluster"], indirect=True)
+@pytest.mark.parametrize(
+    "engine",
+    [
+        *["prism", "cluster"],
+        *(pytest.param(name, marks=pytest.mark.scheduled) for name in ("flink", "spark")),
+    ],
+    indirect=True,
+)
 def test_an_interrupted_client_leaves_nothing_running(
     engine: Engine, long: Long, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:

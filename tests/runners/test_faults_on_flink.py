@@ -93,6 +93,7 @@ def test_beside_a_job_whose_client_died(
     assert published(out) == expected, "the orphan has changed it afterwards"
 
 
+@pytest.mark.scheduled
 def test_over_a_job_whose_client_died(cluster: Cluster, long: Long, tmp_path: Path) -> None:
     out = tmp_path / "out"
     expected = long.undisturbed("tokenize", "other")

@@ -153,7 +153,7 @@ def test_workers_and_a_task_manager_are_killed(
 ) -> None:
     """A Python worker in each of two rounds, a task manager in the third; the client goes on.
 
-    CI kills the client beside a round, and task managers in other jobs.
+    CI kills task managers in other jobs.
     """
     out = tmp_path / "out"
     made = random.Random(3)
@@ -184,10 +184,14 @@ def kill_a_worker(client: subprocess.Popen[bytes], cluster: Cluster, made: rando
     wait_until(killed, "a worker to kill")
 
 
+@pytest.mark.scheduled
 def test_a_client_is_killed_beside_its_round(
     cluster: Cluster, few_rounds: Counted, tmp_path: Path
 ) -> None:
-    """The next one goes on from the last commit, while the round of the first still runs."""
+    """The next one goes on from the last commit, while the round of the first still runs.
+
+    CI kills the client of a count so, and one that learns in rounds in process.
+    """
     out = tmp_path / "out"
     for _ in range(3):
         number = last_commit(out).get("number", 0) + 1

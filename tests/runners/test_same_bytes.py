@@ -16,6 +16,8 @@ from waiting import SECONDS
 
 pytestmark = pytest.mark.runners
 
+# CI runs the jobs on a cluster of Flink; on Flink within one process, the scheduled tests.
+ON_ONE_MACHINE = [pytest.param("flink", marks=pytest.mark.scheduled), "prism", "spark"]
 # All checks of types that a runner of Beam can do.
 STRICT = ("--type_check_strictness=ALL_REQUIRED", "--runtime_type_check")
 
@@ -64,7 +66,7 @@ def check_progress(err: str, job: str) -> None:
     assert len(rest) < 60
 
 
-@pytest.mark.parametrize("name", ["flink", "prism", "spark"])
+@pytest.mark.parametrize("name", ON_ONE_MACHINE)
 def test_count_on_one_machine(
     name: str, local_engine: Callable[[str], Engine], made: Made, tmp_path: Path
 ) -> None:
@@ -72,14 +74,14 @@ def test_count_on_one_machine(
     assert engine.shows_in(run_on(engine, made, "count", tmp_path / "out", "--debug", *STRICT))
 
 
-@pytest.mark.parametrize("name", ["flink", "prism", "spark"])
+@pytest.mark.parametrize("name", ON_ONE_MACHINE)
 def test_train_on_one_machine(
     name: str, local_engine: Callable[[str], Engine], made: Made, tmp_path: Path
 ) -> None:
     assert run_on(local_engine(name), made, "train", tmp_path / "out", "--quiet") == ""
 
 
-@pytest.mark.parametrize("name", ["flink", "prism", "spark"])
+@pytest.mark.parametrize("name", ON_ONE_MACHINE)
 def test_tokenize_on_one_machine(
     name: str, local_engine: Callable[[str], Engine], made: Made, tmp_path: Path
 ) -> None:

@@ -22,6 +22,11 @@ from waiting import SECONDS, wait_until
 pytestmark = pytest.mark.runners
 
 END = "<|endoftext|>"
+# CI ends a stream on Prism, and interrupts jobs on a cluster of Flink.
+PRISM_FIRST = [
+    "prism",
+    *(pytest.param(name, marks=pytest.mark.scheduled) for name in ("flink", "cluster")),
+]
 LAUNCHER = (sys.executable, str(ROOT / "pipelines" / "stream_tokenize.py"))
 
 
@@ -135,10 +140,9 @@ def test_each_file_once_though_it_is_killed(tmp_path: Path, streaming_engine: En
     assert sorted(found) == sorted(read_shards(tmp_path / "batch"))
 
 
-def test_it_ends_with_an_error_where_a_batch_job_would(
-    tmp_path: Path, streaming_engine: Engine
-) -> None:
-    stream = Streaming(tmp_path, streaming_engine.flags)
+@pytest.mark.parametrize("engine", PRISM_FIRST, indirect=True)
+def test_it_ends_with_an_error_where_a_batch_job_would(tmp_path: Path, engine: Engine) -> None:
+    stream = Streaming(tmp_path, engine.flags)
     (tmp_path / "in" / "bad.jsonl").write_text('{"text": "good"}\n{"text": 7}\n')
     with stream.running() as process:
         process.communicate(timeout=SECONDS)
@@ -148,11 +152,7 @@ def test_it_ends_with_an_error_where_a_batch_job_would(
     assert stream.windows() == []
 
 
-@pytest.mark.parametrize(
-    "engine",
-    ["flink", "prism", pytest.param("cluster", marks=pytest.mark.scheduled)],
-    indirect=True,
-)
+@pytest.mark.parametrize("engine", PRISM_FIRST, indirect=True)
 def test_sigterm_stops_it_and_leaves_nothing_running(
     engine: Engine, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
@@ -181,8 +181,12 @@ def run_whole_text(*args: object) -> str:
     return ran.out.decode()
 
 
+@pytest.mark.scheduled
 def test_a_restart_takes_over_from_a_job_that_still_runs(cluster: Cluster, tmp_path: Path) -> None:
-    """The client of the first job is killed, so nobody cancels it."""
+    """The client of the first job is killed, so nobody cancels it.
+
+    CI has two streams at once in `test_write_tokens.py`, and this in process.
+    """
     stream = Streaming(tmp_path, cluster.engine(1).flags)
     stream.put("a.jsonl", 20)
     with stream.running() as process:
