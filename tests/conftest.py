@@ -71,21 +71,24 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.hookimpl(tryfirst=True)  # before cases are chosen by their markers
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark cases as slow that `sampled` leaves out; with `-m quick`, leave out slow cases."""
-    cases: Counter[str] = Counter()
+    """Mark the cases that `sampled` leaves out; leave out longer ones than `-m` asks for."""
+    cases: Counter[tuple[str, int]] = Counter()
     for item in items:
         if (sampled := item.get_closest_marker("sampled")) is not None:
-            name = item.nodeid.partition("[")[0]
-            left_out = cases[name] % sampled.args[0] != 0
-            if left_out and item.get_closest_marker("scheduled") is None:
-                item.add_marker(pytest.mark.slow)
-            cases[name] += 1
-    if config.getoption("-m") == "quick":
-        slow = [
-            item for item in items if {"slow", "scheduled"} & {m.name for m in item.iter_markers()}
-        ]
-        config.hook.pytest_deselected(items=slow)
-        items[:] = [item for item in items if item not in slow]
+            for level, every in enumerate(sampled.args):
+                if item.get_closest_marker("scheduled") is not None:
+                    break
+                key = item.nodeid.partition("[")[0], level
+                cases[key] += 1
+                if cases[key] % every == 1 % every:
+                    break
+                slow = item.get_closest_marker("slow") is not None
+                item.add_marker(pytest.mark.scheduled if slow else pytest.mark.slow)
+    longer = {"quick": {"slow", "scheduled"}, "slow": {"scheduled"}}
+    if left_out := longer.get(config.getoption("-m")):
+        others = [item for item in items if left_out & {m.name for m in item.iter_markers()}]
+        config.hook.pytest_deselected(items=others)
+        items[:] = [item for item in items if item not in others]
 
 
 @pytest.fixture(scope="session", params=["some", pytest.param("others", marks=pytest.mark.slow)])

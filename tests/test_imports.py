@@ -128,6 +128,7 @@ def modules_after(arguments: list[str], folder: Path) -> set[str]:
     return set(json.loads((folder / "modules.json").read_text()))
 
 
+@pytest.mark.slow
 def test_jobs_import_no_package_that_they_do_not_use(byte_level_file: Path, tmp_path: Path) -> None:
     for name in INSTALLED:
         package = tmp_path / "installed" / name

@@ -156,6 +156,7 @@ def staged(clone: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return Path(done.stdout.splitlines()[-1])
 
 
+@pytest.mark.scheduled
 def test_workers_build_what_beam_packs(staged: Path, tmp_path: Path) -> None:
     # Of the worker image, what counts here: Beam with what it needs, a compiler, setuptools and
     # wheel, no nanobind. Its boot program installs with these very arguments.

@@ -22,6 +22,7 @@ def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(text_batches, "BATCH_CHARACTERS", 500)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.usefixtures("_small_batches")
 @pytest.mark.parametrize("texts", [TEXTS, [t.encode() for t in TEXTS], pa.array(TEXTS)])
 @pytest.mark.parametrize("tie_break", ["lowest_id", "first_seen"])

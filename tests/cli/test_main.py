@@ -305,6 +305,7 @@ def test_arguments_that_are_not_utf8_are_refused() -> None:
 LAUNCHED = {"--help": (0, "usage: bpe-beam {job} "), "--oh": (2, "bpe-beam {job}: --oh is")}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("name", "flag"),
     in_turn(["count", "train", "tokenize", "stream_tokenize"], LAUNCHED),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +20,8 @@ __all__ = ["pytestmark"]
 
 TEXT = "a text that is rather long, and\nlonger still, for it has two lines; " * 10
 BLOCK = 1000
+TAR_MEMBER = 20
+"""Texts in a member: reading one takes a tenth of a millisecond."""
 
 
 def tables(blocks: int) -> Iterator[pa.Table]:
@@ -48,11 +49,14 @@ def write(path: Path, blocks: int) -> None:
                 ipc_writer.write_table(each)
         return
     if kind == ".tar":
-        with tarfile.open(path, "w") as archive:
-            for i in range(blocks * BLOCK):
-                info = tarfile.TarInfo(f"{i}")
-                info.size = len(TEXT)
-                archive.addfile(info, io.BytesIO(TEXT.encode()))
+        text = (TEXT * TAR_MEMBER).encode()
+        info = tarfile.TarInfo("a member")
+        info.size = len(text)
+        member = info.tobuf() + text.ljust(-(-len(text) // 512) * 512, b"\0")
+        with path.open("wb") as stream:
+            for _ in range(blocks):
+                stream.write(member * (BLOCK // TAR_MEMBER))
+            stream.write(bytes(1024))
         return
     row = {
         ".csv": b'1,"' + TEXT.encode() + b'"\n',
@@ -71,5 +75,5 @@ def test_a_long_file(tmp_path: Path, kind: str) -> None:
     write(small, 1)
     write(large, 150)
     documents, growth = measure(small, large, "\n")
-    assert documents == 150 * BLOCK
+    assert documents == 150 * BLOCK // (TAR_MEMBER if kind == "tar" else 1)
     assert growth < 80

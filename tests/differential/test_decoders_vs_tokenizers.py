@@ -106,6 +106,7 @@ DECODERS: list[tuple[Decoder, Any]] = [
 NAMES = [f"{ours.json_type}{place}" for place, (ours, _) in enumerate(DECODERS)]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("ours", "their"), DECODERS, ids=NAMES)
 def test_decoders(ours: Decoder, their: Any, some_of: SomeOf) -> None:
     @hypothesis.settings(max_examples=len(some_of(range(300))), deadline=None)

@@ -95,6 +95,7 @@ CUTTING = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("whole", [False, True])
 @pytest.mark.parametrize("model", MODELS)
 def test_models(model: str, whole: bool) -> None:
@@ -110,6 +111,7 @@ def test_normalizers(name: str, model: str) -> None:
     check(tokenizer(model, normalizer=NORMALIZERS[name], pre_tokenizer=cutting))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("name", "model"), in_turn(PRE_TOKENIZERS, ["bytes", "unknown, fused"]))
 def test_pre_tokenizers(name: str, model: str) -> None:
     cutting = PRE_TOKENIZERS[name]

@@ -147,11 +147,13 @@ def test_options(number: int) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("number", range(len(CASES)))
 def test_all_options(number: int) -> None:
     check(trained(**CASES[number]), random.Random(number), 600)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("model_type", [BPE, UNIGRAM])
 @pytest.mark.parametrize("path", [None, CHARSMAP], ids=["no replacements", "replacements"])
 def test_rules(path: Path | None, model_type: int) -> None:

@@ -103,6 +103,7 @@ def differing(name: str, characters: list[str] = OF_USED_PLANES) -> set[str]:
     return found
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "characters", [OF_USED_PLANES, pytest.param(CHARACTERS, marks=pytest.mark.slow)], ids=len
 )
@@ -175,6 +176,7 @@ TEXTS = st.lists(
 ).map("".join)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", PAIRS)
 def test_places(name: str, some_of: SomeOf) -> None:
     newer()  # takes seconds, once: not within an example

@@ -165,6 +165,7 @@ def test_every_translation(expression: str) -> None:
         assert found + text[last:] == replace.normalize_str(text), text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dialect", ["regex", "oniguruma"])
 def test_random_patterns(dialect: Dialect) -> None:
     assert trial(dialect, seed=1, size=500) > 150

@@ -47,6 +47,7 @@ def differing(name: str, text: str) -> list[str]:
     return [data[a:b].decode() for a, b in sorted(ours ^ theirs)]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", OTHERS)
 def test_every_character_of_old(name: str, some_of: SomeOf) -> None:
     assert len(CHARACTERS) > 90_000

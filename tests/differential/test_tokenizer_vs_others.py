@@ -211,6 +211,7 @@ def test_tiktoken(tokenizer: Tokenizer, tiktokens: tiktoken.Encoding, text: str)
 SPECIAL = st.text("<s>é", min_size=2, max_size=5)
 
 
+@pytest.mark.slow
 @given(
     specials=st.lists(SPECIAL, min_size=1, max_size=6, unique=True),
     allowed=st.lists(st.booleans(), min_size=6, max_size=6),

@@ -650,6 +650,7 @@ def failing(error: BaseException) -> Callable[..., Iterator[Any]]:
     return failing
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("job", "error", "how"),
     [

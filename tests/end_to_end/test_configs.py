@@ -41,6 +41,7 @@ def settings(config: Path) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda path: path.stem)
 def test_it_runs_and_equals_its_settings_as_flags(
     config: Path, corpus: Path, tokenizer: Path, tmp_path: Path

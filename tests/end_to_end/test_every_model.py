@@ -39,6 +39,7 @@ MODELS = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", MODELS)
 def test_from_corpus_to_shards_and_back(name: str, tmp_path: Path) -> None:
     texts = [*documents(80, seed=5), "Zo\u00eb  costs 12345\u20ac, \ufb01ne\n \u8bed\u8a00!"]

@@ -41,6 +41,7 @@ def options(job: str, corpus: Path, tokenizer: Path) -> list[Any]:
     return arguments
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("job", ["count", "count by source", "tokenize"])
 def test_labels_coders_and_types(job: str, corpus: Path, tokenizer: Path, tmp_path: Path) -> None:
     arguments = options(job, corpus, tokenizer)

@@ -1149,6 +1149,7 @@ def ground(
 OPTIONS = [(job, flag) for job, spec in JOBS.items() for flag in spec.options]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(("job", "flag"), OPTIONS)
 def test_the_option_has_its_effect(job: str, flag: str, ground: Ground) -> None:
     assert flag in CASES[job], f"{job} {flag} has no case that shows what it does"

@@ -65,6 +65,7 @@ def arguments(job: str) -> tuple[str, ...]:
     return (job, "--input", "a.txt", "--range-bytes", "10KB", *more[job], "--output")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("job", ["count", "tokenize"])
 def test_patterns_of_ones_own_run_in_processes(job: str, place: Path, started: list[int]) -> None:
     run_whole(*arguments(job), "out", *PROCESSES)

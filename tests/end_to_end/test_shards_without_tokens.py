@@ -157,6 +157,7 @@ def whole(tmp_path: Path, tokenizer: str, corpus: Path) -> dict[str, bytes]:
     return tree(out)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("at", [0, 1, 2, 9])
 def test_a_run_that_is_killed_between_two_renames(

@@ -37,6 +37,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("columns", [24, 40, 60, 80, 200])
 def test_lines_fit(made: Path, monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
     """Only paths and hashes, which people copy, may be wider than the terminal."""

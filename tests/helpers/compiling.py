@@ -34,21 +34,19 @@ The variable CXX chooses another compiler."""
 
 Compile = Callable[[list[Path], Path, list[str]], None]
 
-_MAIN = "int main() {"
 
-
-def joined(sources: Sequence[Path]) -> str:
-    """Return one source of several, each in a namespace of its name with `run` for its main.
+def joined(sources: Sequence[Path], entry: str, renamed: str) -> str:
+    """Return one source of several, each in a namespace of its name with another entry.
 
     Compiling them together takes a third of the time: headers are read, and templates made, once.
     """
-    includes: dict[str, None] = {}
+    includes = {"#include <string>": None}
     bodies = []
     for path in sources:
         text = path.read_text("utf-8")
-        assert text.count(_MAIN) == 1, f"{path} must have {_MAIN!r} once"
+        assert text.count(entry) == 1, f"{path} must have {entry!r} once"
         includes.update(dict.fromkeys(re.findall(r"^#include .*$", text, re.MULTILINE)))
-        text = text.replace(_MAIN, "void run() {")
+        text = text.replace(entry, renamed)
         bodies.append(f'namespace {path.stem} {{\n#line 1 "{path}"\n{text}\n}}\n')
     return "\n".join([*includes, *bodies])
 

@@ -167,6 +167,7 @@ def disturb(corpus: Corpus, job: str, out: Path, moments: list[str | float], see
 JOBS = ("count", "train", "tokenize")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("job", ["tokenize"])
 def test_killed_twice(corpus: Corpus, job: str, tmp_path: Path) -> None:
     made = random.Random(f"twice {job}")

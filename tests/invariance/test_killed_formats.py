@@ -77,6 +77,7 @@ def kill(command: Sequence[str], out: Path, task: str, made: random.Random) -> i
     return finished(out, task)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("format_name", SHARD_FORMATS)
 def test_documents(ground: Ground, tmp_path: Path, format_name: str) -> None:
     whole, out = tmp_path / "whole", tmp_path / "out"
@@ -89,6 +90,7 @@ def test_documents(ground: Ground, tmp_path: Path, format_name: str) -> None:
     assert run_whole("verify", out).summary["whole"] is True
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("format_name", SHARD_FORMATS)
 def test_packed_and_shuffled(ground: Ground, tmp_path: Path, format_name: str) -> None:
     """Killed twice: while documents are tokenized, and while shards of sequences are written."""

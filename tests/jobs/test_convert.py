@@ -70,6 +70,7 @@ def ground(tmp_path_factory: pytest.TempPathFactory) -> Ground:
     return Ground(folder)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("format_name", SHARD_FORMATS)
 def test_what_is_converted_is_what_tokenize_writes(
     ground: Ground, tmp_path: Path, format_name: str

@@ -201,6 +201,7 @@ def result(command: list[object], output: Path) -> tuple[Ran, Any]:
     return ran, (ran.code, printed, content(output) if output.exists() else None)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("name", "every"),
     [

@@ -19,7 +19,7 @@ struct Collecting {
     CHECK(!words.empty() && words.size() <= bpe_beam::Pipeline::kWords);
     for (const bpe_beam::Word& word : words) {
       CHECK(word.begin < word.end && word.end <= text.bytes.size());
-      events.push_back({Cut::kPlain, NaivePiece::of(text.sub(word.begin, word.end))});
+      events.push_back({NaiveCut::kPlain, NaivePiece::of(text.sub(word.begin, word.end))});
     }
   }
   void added(std::uint32_t id, const bpe_beam::TextView& text) {

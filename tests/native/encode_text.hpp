@@ -25,7 +25,7 @@ inline EncodedText encoded(const PipelineSpec& pipeline, const NaiveModel& model
                            std::string_view text, const std::vector<std::uint32_t>& allowed) {
   EncodedText result;
   for (const Event& event : pipeline.run(text, allowed)) {
-    if (event.id != Cut::kPlain) {
+    if (event.id != NaiveCut::kPlain) {
       result.ids.push_back(event.id);
       result.places.push_back(event.text.place());
       continue;

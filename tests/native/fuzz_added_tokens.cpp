@@ -38,13 +38,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     constexpr std::string_view kPieces[] = {"a", "b", "<", " ", "\n", "\u3000", "é", "\xE3\x80"};
     while (!input.empty()) text += kPieces[input.below(8)];
   }
-  std::vector<Cut> cuts;
+  std::vector<NaiveCut> cuts;
   const auto add = [&](std::uint32_t id, const TextView& view) {
     const auto begin = static_cast<std::size_t>(view.bytes.data() - text.data());
     cuts.push_back({id, begin, begin + view.bytes.size()});
   };
   added.extract(
-      {text, nullptr}, allowed, [&](const TextView& view) { add(Cut::kPlain, view); }, add);
+      {text, nullptr}, allowed, [&](const TextView& view) { add(NaiveCut::kPlain, view); }, add);
   CHECK(cuts == naive_segments(tokens, text, allowed));
   return 0;
 }

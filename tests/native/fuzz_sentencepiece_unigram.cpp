@@ -25,7 +25,7 @@ std::string any_characters(FuzzInput& input, std::size_t count) {
   return text;
 }
 
-SentencePieceUnigram any_model(FuzzInput& input) {
+SentencePieceUnigram own_unigram(FuzzInput& input) {
   // Equal sums, sums that differ by less than rounding, and sums that are taken off.
   constexpr float kScores[] = {0,     -1,      -1.5F,  -2,      -2.001F,  -3.0000005F, -7,
                                -0.1F, -30'000, -1e30F, -12.25F, -6.0001F, 4,           -9};
@@ -51,7 +51,7 @@ SentencePieceUnigram any_model(FuzzInput& input) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   FuzzInput input(data, size);
-  const SentencePieceUnigram model = any_model(input);
+  const SentencePieceUnigram model = own_unigram(input);
   const std::size_t cache_bytes = input.below(4) * std::size_t{500};
   WordCache cache(cache_bytes, cache_bytes);
   while (!input.empty()) {

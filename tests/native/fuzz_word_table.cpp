@@ -33,7 +33,7 @@ class Reference {
                 const std::vector<std::uint32_t>& allowed, std::uint64_t document) {
     std::uint64_t words = 0;
     for (const Event& event : pipeline.run(text, allowed)) {
-      if (event.id == Cut::kPlain) add(event.text.bytes, 1, {document, words++});
+      if (event.id == NaiveCut::kPlain) add(event.text.bytes, 1, {document, words++});
     }
   }
 

@@ -11,12 +11,12 @@
 #include "scan/added_tokens.hpp"
 
 /// A part of a text: a token, or what stands between two.
-struct Cut {
+struct NaiveCut {
   static constexpr std::uint32_t kPlain = 0xFFFFFFFF;
   std::uint32_t id;
   std::size_t begin;
   std::size_t end;
-  bool operator==(const Cut&) const = default;
+  bool operator==(const NaiveCut&) const = default;
 };
 
 /// The characters of a text one by one, a malformed byte being one.
@@ -69,11 +69,11 @@ class NaiveCharacters {
 };
 
 /// The parts of a text; the tokens are UTF-8.
-inline std::vector<Cut> naive_segments(const std::vector<bpe_beam::AddedToken>& tokens,
-                                       std::string_view text,
-                                       const std::vector<std::uint32_t>& allowed) {
+inline std::vector<NaiveCut> naive_segments(const std::vector<bpe_beam::AddedToken>& tokens,
+                                            std::string_view text,
+                                            const std::vector<std::uint32_t>& allowed) {
   const NaiveCharacters characters(text);
-  std::vector<Cut> parts;
+  std::vector<NaiveCut> parts;
   std::size_t done = 0, disallowed_end = 0;
   for (std::size_t at = 0; at < text.size();) {
     const bpe_beam::AddedToken* found = nullptr;
@@ -113,10 +113,10 @@ inline std::vector<Cut> naive_segments(const std::vector<bpe_beam::AddedToken>& 
     }
     if (found->lstrip) begin = std::max(characters.spaces_before(begin), done);
     if (found->rstrip) end = characters.spaces_after(end);
-    if (done < begin) parts.push_back({Cut::kPlain, done, begin});
+    if (done < begin) parts.push_back({NaiveCut::kPlain, done, begin});
     if (begin < end) parts.push_back({found->id, begin, end});
     done = end;
   }
-  if (done < text.size()) parts.push_back({Cut::kPlain, done, text.size()});
+  if (done < text.size()) parts.push_back({NaiveCut::kPlain, done, text.size()});
   return parts;
 }

@@ -188,7 +188,7 @@ struct StepSpec {
   }
 };
 
-/// A word (its id is Cut::kPlain) or an added token.
+/// A word (its id is NaiveCut::kPlain) or an added token.
 struct Event {
   std::uint32_t id;
   NaivePiece text;
@@ -213,19 +213,20 @@ struct PipelineSpec {
                                        const std::vector<std::uint32_t>& allowed) const {
     std::vector<Event> events;
     const NaivePiece whole{std::string(text), own_places(text)};
-    for (const Cut& outer : naive_segments(raw, whole.bytes, allowed)) {
+    for (const NaiveCut& outer : naive_segments(raw, whole.bytes, allowed)) {
       const NaivePiece given = whole.part(outer.begin, outer.end);
-      if (outer.id != Cut::kPlain) {
+      if (outer.id != NaiveCut::kPlain) {
         events.push_back({outer.id, given});
         continue;
       }
       const NaivePiece normal = normalized(normalizer, given);
-      for (const Cut& inner : naive_segments(clean, normal.bytes, allowed)) {
+      for (const NaiveCut& inner : naive_segments(clean, normal.bytes, allowed)) {
         const NaivePiece piece = normal.part(inner.begin, inner.end);
-        if (inner.id != Cut::kPlain) {
+        if (inner.id != NaiveCut::kPlain) {
           events.push_back({inner.id, piece});
         } else {
-          for (NaivePiece& word : words(piece)) events.push_back({Cut::kPlain, std::move(word)});
+          for (NaivePiece& word : words(piece))
+            events.push_back({NaiveCut::kPlain, std::move(word)});
         }
       }
     }

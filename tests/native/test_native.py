@@ -45,7 +45,7 @@ def program_of(
         def make(output: Path) -> None:
             source = output.with_suffix(".cpp")
             source.write_text(
-                f"#include <string>\n{joined(tests)}\n"
+                f"{joined(tests, 'int main()', 'void run()')}\n"
                 "int main(int, char** arguments) {\n  const std::string name = arguments[1];\n"
                 f"{chosen}  return 2;\n}}\n"
             )

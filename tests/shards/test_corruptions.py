@@ -69,6 +69,7 @@ def corrupted(data: bytes, made: random.Random) -> bytes:
     )
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("format_name", "corruptions"),
     [

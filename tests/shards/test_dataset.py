@@ -56,6 +56,7 @@ def dataset(tmp_path: Path) -> TokenDataset:
     return bpe_beam.shards.open(write_folder(tmp_path / "tokens", "megatron", SHARDS))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("vocab_size", [200, 300, 70_000])
 @pytest.mark.parametrize("format_name", SHARD_FORMATS)
 def test_any_document_of_any_format(place: str, format_name: str, vocab_size: int) -> None:

@@ -86,6 +86,7 @@ def test_the_same_words_whatever_follows(scanner: str) -> None:
     assert cut_texts > 500
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("alphabet", ["'lLa ", "Aa\u0301語 ", " \n!a1"])
 @pytest.mark.parametrize(
     ("scanner", "longest"),

@@ -51,6 +51,7 @@ def larger(made: random.Random, reference: Any, options: dict[str, Any]) -> int:
     return max(1, least + made.randint(0, 25))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("letters", LETTERS)
 def test_bpe_over_characters(letters: str) -> None:
     made = random.Random(letters)

@@ -203,6 +203,7 @@ def test_documents_of_two_reads_have_one_order(run, ground: Ground, tmp_path: Pa
         assert len(numbers) >= count
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "size", [pa.scalar(-5), pa.scalar(2**63 + 1, pa.uint64()), pa.scalar("x")], ids=str
 )
@@ -260,6 +261,7 @@ def test_what_the_shards_have_no_place_for(run, ground: Ground, tmp_path: Path) 
         WriteTokens(tmp_path / "a", ground.tokenizer, sequence_length=0)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("texts", [[], ["", ""]])
 def test_there_must_be_a_token(run, ground: Ground, tmp_path: Path, texts: list[str]) -> None:
     write_tokens = WriteTokens(tmp_path / "out", ground.tokenizer, shuffle_seed=2)
@@ -271,6 +273,7 @@ def test_there_must_be_a_token(run, ground: Ground, tmp_path: Path, texts: list[
     assert len(read_shards(tmp_path / "out")) == 1
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("at", ["move", "write_bytes", "remove"])
 def test_the_last_step_may_run_again(
     run, ground: Ground, tmp_path: Path, at: str, monkeypatch: pytest.MonkeyPatch

@@ -105,6 +105,7 @@ def test_counts_with_places_are_rows_with_places(run: Run, tmp_path: Path) -> No
     assert parts(out) == parts(tmp_path / "counts")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("settings", "flags"),
     [

@@ -189,6 +189,7 @@ def test_keys_are_sources(run, workers, dead_letters) -> None:
     assert by_source(kept) == expected
 
 
+@pytest.mark.slow
 def test_sources_in_small_tables(run) -> None:
     """Many sources, one of them with a name whose block is more than a megabyte with it."""
     names = [*(f"s{i}" for i in range(24)), "ä" * 1000]
@@ -234,6 +235,7 @@ def test_tables_of_all_sources_are_limited_together() -> None:
     assert sent > 1000
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dead_letters", [False, True])
 def test_too_many_sources_fail_the_run(run, dead_letters) -> None:
     """No document is at fault, whichever comes last: none is a dead letter."""

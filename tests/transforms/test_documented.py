@@ -55,6 +55,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     return folder, printed
 
 
+@pytest.mark.slow
 def test_what_the_examples_print(shown: tuple[Path, list[str]]) -> None:
     folder, printed = shown
     imports, dead, read, read_all, learned, counts, pairs, tokenized, *silent, columns = printed

@@ -71,6 +71,7 @@ def created(*elements: Any) -> Callable[[beam.Pipeline], beam.PCollection]:
     )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("keyed", [False, True], ids=["without key", "with key"])
 @pytest.mark.parametrize(
     ("element", "made"), [row[1:] for row in ELEMENTS], ids=[r[0] for r in ELEMENTS]

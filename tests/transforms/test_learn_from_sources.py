@@ -160,6 +160,7 @@ def test_a_recipe_is_one(recipe: Any) -> None:
         LearnMerges(recipe)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("by_source", "options", "message"),
     [

@@ -170,6 +170,7 @@ def run(folder: Path) -> tuple[int, int]:
     return sums[0], sums[1]
 
 
+@pytest.mark.slow
 def test_no_element_is_lost(tmp_path: Path) -> None:
     emitted, kept = run(tmp_path)
     assert emitted > 0

@@ -43,6 +43,7 @@ def _settings(folder: Path) -> dict[str, Any]:
 PLAIN = {"append": None, "prepend": None, "allowed_special": "none"}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "framing",
     [
@@ -226,6 +227,7 @@ def test_updates_before_write_tokens_are_refused(run, tokenizer, tmp_path) -> No
         run(build)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("view", [lambda x: x, beam.pvalue.AsList, beam.pvalue.AsSingleton])
 def test_updates_may_be_views_and_demanded(run, tokenizer, other, view) -> None:
     def build(p: beam.Pipeline, first: Tokenizer | None, sent: list[str]) -> Any:

@@ -76,6 +76,7 @@ def test_shards_of_another_format(run, tokenizer, tmp_path) -> None:
         WriteTokens(str(tmp_path / "none"), tokenizer, format="mosaic")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("texts", "most"), [(["a", "b c", "", "b c"], 3), (["", ""], 0), ([], 0)])
 def test_shards_without_tokens_are_not_written(run, tokenizer, tmp_path, texts, most) -> None:
     """More shards are asked for than there are documents."""
@@ -266,6 +267,7 @@ def test_a_pipeline_writes_a_folder_once(tokenizer, out: str) -> None:
     assert _documents(out, tokenizer) == ["the cat"]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("most", [1, 3])
 def test_the_second_of_two_pipelines_fails(tokenizer, out: str, most: int) -> None:
     """Both are built before one has run: nothing is there yet."""
@@ -412,6 +414,7 @@ def _labels(folder: Path) -> list[tuple[Any, Any, list[int]]]:
     return sorted(((row["id"], row["source"], ids) for row, ids in rows), key=str)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("format_name", ["parquet", "arrow"])
 def test_ids_and_sources_are_written(run, tokenizer, tmp_path, format_name, monkeypatch) -> None:
     """Of every kind of element, also of equal, empty and long texts, in any order."""

@@ -40,6 +40,7 @@ def row(report: Any, name: str) -> Any:
     return match
 
 
+@pytest.mark.slow
 def test_what_works_here(report: Any) -> None:
     for name in ("processor", "Python", "native code", "this process", "FnApiRunner"):
         assert row(report, name)["status"] == "works", name

@@ -144,6 +144,7 @@ def test_equals_the_definition(ground: Ground, tmp_path: Path, name: str) -> Non
     assert not (tmp_path / "out" / "work").exists()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("format_name", SHARD_FORMATS)
 def test_every_format_has_the_same_rows(ground: Ground, tmp_path: Path, format_name: str) -> None:
     begins = ("--prepend", END, "--format", format_name, "--shard-tokens", 900)

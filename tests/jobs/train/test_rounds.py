@@ -135,6 +135,7 @@ def test_the_text_of_all_merges_is_limited(
     assert learn_by_hand(job)[0].text_full
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("seed", [3, *(pytest.param(n, marks=pytest.mark.slow) for n in range(3))])
 def test_broken_off_lists_and_full_tables_change_nothing(seed: int, tmp_path: Path) -> None:
     tie_break = ("lowest_id", "greatest_bytes")[seed % 2]
@@ -160,6 +161,7 @@ class TestWordPiece:
     def recipe(self, **more: Any) -> WordPieceRecipe:
         return WordPieceRecipe(60, **more)
 
+    @pytest.mark.sampled(3)
     @pytest.mark.parametrize(
         ("word_batches", "tie_break"), in_turn([1, 7, 64], ["lowest_id", "greatest_bytes"])
     )

@@ -24,6 +24,7 @@ def corpus(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "arranging",
     [

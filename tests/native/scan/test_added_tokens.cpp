@@ -20,9 +20,9 @@ using namespace bpe_beam;
 namespace {
 
 using Allowed = std::vector<std::uint32_t>;
-using Cuts = std::vector<Cut>;
+using Cuts = std::vector<NaiveCut>;
 
-constexpr std::uint32_t kPlain = Cut::kPlain;
+constexpr std::uint32_t kPlain = NaiveCut::kPlain;
 
 /// The parts of a text. Checks that the views are of that text, with their own origins.
 Cuts parts_of(const AddedTokens& tokens, std::string_view bytes, const Allowed& allowed = {}) {

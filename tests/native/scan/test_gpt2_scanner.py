@@ -90,7 +90,7 @@ def in_texts_of(contexts: list[str], characters: list[str]) -> None:
 
 @pytest.mark.quick
 @pytest.mark.parametrize(
-    "planes", ["used planes", pytest.param("all planes", marks=pytest.mark.slow)]
+    "planes", ["used planes", pytest.param("all planes", marks=pytest.mark.scheduled)]
 )
 def test_every_code_point(characters: list[str], planes: str) -> None:
     """Beside letters, numbers and blanks. A text of many contexts is a text like any other."""

@@ -16,6 +16,7 @@ CHARACTERS = st.one_of(
 )
 
 
+@pytest.mark.slow
 @hypothesis.settings(max_examples=2000, deadline=None)
 @hypothesis.given(st.lists(CHARACTERS, max_size=60).map("".join))
 def test_text(text: str) -> None:

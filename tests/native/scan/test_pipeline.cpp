@@ -24,7 +24,8 @@ std::string shown(const PipelineSpec& spec, std::string_view text, const Allowed
   std::string result;
   for (const Event& event : events_of(*spec.make(), text, allowed, state)) {
     const Origin place = event.text.place();
-    result += event.id == Cut::kPlain ? "[" + event.text.bytes + "]" : std::to_string(event.id);
+    result +=
+        event.id == NaiveCut::kPlain ? "[" + event.text.bytes + "]" : std::to_string(event.id);
     result += "@" + std::to_string(place.begin) + "-" + std::to_string(place.end) + " ";
   }
   return result;
@@ -114,7 +115,7 @@ void any_pipelines_equal_the_definition() {
       const std::string text = any_text(input, input.below(30));
       const std::vector<Event> events = events_of(*pipeline, text, allowed, state);
       CHECK(events == spec.run(text, allowed));
-      for (const Event& event : events) ++(event.id == Cut::kPlain ? words : added);
+      for (const Event& event : events) ++(event.id == NaiveCut::kPlain ? words : added);
     }
   }
   CHECK(words > 20'000 && added > 2'000);

@@ -103,6 +103,7 @@ def test_what_it_takes_and_gives() -> None:
         _native.char_bits(0x110000)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.quick
 @pytest.mark.parametrize("name", EXPRESSIONS)
 @pytest.mark.parametrize("length", [1, 2, 3])
@@ -163,6 +164,7 @@ def check(text: str, name: str) -> None:
     pytest.fail(f"at byte {at} of {data[max(0, at - 20) : at + 50]!r}")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.quick
 @pytest.mark.parametrize("name", EXPRESSIONS)
 def test_long_texts(name: str) -> None:
@@ -174,6 +176,7 @@ def test_long_texts(name: str) -> None:
             check("".join(random.choices(random.sample(parts, kinds), k=4_000)), name)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.quick
 @pytest.mark.parametrize("name", OTHERS)
 def test_code_points_where_classes_change(name: str, characters: list[str]) -> None:
@@ -196,13 +199,8 @@ def test_every_code_point_of_used_planes(name: str, characters: list[str]) -> No
     in_texts_of(["'_B "], of_used_planes(characters), name)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=pytest.mark.scheduled if name in OTHERS else pytest.mark.slow)
-        for name in EXPRESSIONS
-    ],
-)
+@pytest.mark.scheduled
+@pytest.mark.parametrize("name", EXPRESSIONS)
 def test_every_code_point(name: str, characters: list[str]) -> None:
     in_texts_of(["'_B "], characters, name)
 
@@ -233,6 +231,7 @@ def random_text(size: int, seed: int, characters: list[str]) -> str:
     return "".join(np.where(random.random(size) < 0.5, any_character, known))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.quick
 @pytest.mark.parametrize("name", EXPRESSIONS)
 def test_random_code_points(name: str, characters: list[str]) -> None:

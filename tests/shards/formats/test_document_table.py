@@ -152,6 +152,7 @@ def test_neither_batches_nor_attempts_show_in_the_bytes(
     assert read(format_, tmp_path / "7") == documents
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.usefixtures("small_groups")
 @pytest.mark.parametrize("seed", range(5))
 def test_reading_any_range_of_any_documents(

@@ -74,6 +74,7 @@ def test_pages_have_whole_rows_or_a_part_of_a_longer_one(monkeypatch: pytest.Mon
     assert read(file).column("input_ids").to_pylist() == documents
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("seed", range(8))
 def test_any_rows_in_any_pages(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     draw = random.Random(seed)

@@ -99,6 +99,7 @@ def test_published_spellings_have_their_scanner() -> None:
     assert {spelling: SCANNER_BY_SPELLING.get(spelling) for spelling in PUBLISHED} == PUBLISHED
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("spelling", SCANNER_BY_SPELLING)
 def test_spellings_mean_the_same(spelling: str) -> None:
     expression = regex.compile(spelling, regex.VERSION1)

@@ -27,6 +27,7 @@ def test_each_setting_has_cells() -> None:
         assert VALUES.keys() >= set(settings_of(kind))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", CLASSES)
 def test_each_setting_has_its_effect(name: str, tmp_path: Path) -> None:
     """The values of a setting give several tokenizers, or one of them is refused."""

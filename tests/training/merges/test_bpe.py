@@ -29,6 +29,7 @@ def words_of_bytes(made: random.Random, letters: bytes, most: int = 12) -> list[
     return [(word.encode("latin-1"), count) for word, count in words]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.quick
 @pytest.mark.parametrize("tie_break", TIE_BREAKS)
 @pytest.mark.parametrize("alphabet", ALPHABETS)

@@ -40,6 +40,7 @@ def corpora(draw: hypothesis.strategies.DrawFn) -> tuple[list[tuple[bytes, int]]
     return counted, recipe
 
 
+@pytest.mark.slow
 @hypothesis.settings(max_examples=500, deadline=None)
 @hypothesis.given(corpora())
 def test_equal_to_the_reference(corpus: tuple[list[tuple[bytes, int]], BpeRecipe]) -> None:

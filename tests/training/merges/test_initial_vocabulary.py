@@ -94,6 +94,7 @@ def begun_in_parts(
     return read
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("recipe", RECIPES, ids=range(len(RECIPES)))
 def test_in_parts_as_at_once(recipe: BpeRecipe | WordPieceRecipe) -> None:
     made = random.Random(str(recipe))

@@ -109,6 +109,7 @@ def some_joined(made: random.Random, symbols: Sequence[Symbol], prefix: str) -> 
     return joined
 
 
+@pytest.mark.slow
 def test_random_corpora() -> None:
     made = random.Random("rounds")
     merges = known = longer_rounds = 0
