@@ -188,9 +188,9 @@ def part_writer(folder: Path) -> Found:
     """Measure writing all words as if they were of one partition."""
     words = 1_500_000
     task, split = counted(folder, random_words(words))
-    places = [place for _, place in counting.count_split(task, split).outputs]
+    places = [(0, place) for _, place in counting.count_split(task, split).outputs]
     return Found(
-        peak(lambda: counting.write_partition(task, (0, places))), PART_WORD_BYTES * words + BLOCKS
+        peak(lambda: counting.write_parts(task, (0, places))), PART_WORD_BYTES * words + BLOCKS
     )
 
 

@@ -39,7 +39,7 @@ from bpe_beam.settings.tokenize import TokenizeSettings
 from bpe_beam.settings.train import TrainSettings
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
-from bpe_beam.workers.count_split import BlocksReference, CountTask, count_split, write_partition
+from bpe_beam.workers.count_split import BlocksReference, CountTask, count_split, write_parts
 from bpe_beam.workers.document_encoding import Encoding
 from bpe_beam.workers.split_task import split_tasks
 from bpe_beam.workers.tokenize_split import TokenizeTask, tokenize_split
@@ -114,11 +114,11 @@ def count_splits(case: Case) -> None:
     """Do all that the workers of a count job do."""
     task = CountTask(case.new_folder(), ReadSettings(), RULES, len(case.plan.splits))
     counted = case.each(lambda work: count_split(task, work), split_tasks(case.plan))
-    places: list[list[BlocksReference]] = [[] for _ in range(PARTITIONS)]
+    places: list[list[tuple[int, BlocksReference]]] = [[] for _ in range(PARTITIONS)]
     for split in counted:
-        for partition, place in split.outputs:
-            places[partition].append(place)
-    case.each(lambda i: write_partition(task, (i, places[i])), range(PARTITIONS))
+        for row in split.outputs:
+            places[row[0]].append(row)
+    case.each(lambda i: write_parts(task, (i, places[i])), range(PARTITIONS))
 
 
 def count_job(case: Case) -> None:

@@ -11,10 +11,11 @@ import hashlib
 import itertools
 import json
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from bpe_beam.errors import DataError
 from bpe_beam.storage import Storage
@@ -25,7 +26,7 @@ MAX_FILE_BYTES = 1 << 44
 """With MAX_FILES: the number of a file and an offset in it fit in 64 bits."""
 
 
-class InputFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class InputFile(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A file of the corpus; `name` is its path below the plan's root, with `/`.
 
     `tag` is the store's tag of its content, which shows a change; it is neither written nor hashed.
@@ -49,7 +50,7 @@ class Slice(NamedTuple):
     end: int
 
 
-class Split(msgspec.Struct, frozen=True):
+class Split(Struct, frozen=True):
     """The slices of one task, in the order of the corpus. `index` is its number in the plan."""
 
     index: int
@@ -61,8 +62,7 @@ class Split(msgspec.Struct, frozen=True):
         return sum(slice_.end - slice_.start for slice_ in self.slices)
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """The files of a corpus in order, and the splits that cover them in the same order.
 
     Only `files` and `splits` are compared, written and hashed. All lists are sorted.
@@ -78,15 +78,21 @@ class Plan:
             whose slices need not be contiguous. None: all are read.
     """
 
-    root: str = field(repr=False, compare=False)
+    root: str
     files: tuple[InputFile, ...]
     splits: tuple[Split, ...]
-    duplicates: tuple[str, ...] = field(default=(), compare=False)
-    excluded: int = field(default=0, compare=False)
-    range_bytes: int = field(default=0, compare=False)
-    links: tuple[str, ...] = field(default=(), compare=False)
-    passed_over: tuple[str, ...] = field(default=(), compare=False)
-    sample_bytes: int | None = field(default=None, compare=False)
+    duplicates: tuple[str, ...] = ()
+    excluded: int = 0
+    range_bytes: int = 0
+    links: tuple[str, ...] = ()
+    passed_over: tuple[str, ...] = ()
+    sample_bytes: int | None = None
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether both have the same files and splits."""
+        if not isinstance(other, Plan):
+            return NotImplemented
+        return (self.files, self.splits) == (other.files, other.splits)
 
     @property
     def size(self) -> int:
@@ -130,7 +136,7 @@ class Plan:
 
     def to_json(self) -> JsonObject:
         """Return the plan as JSON values: the files, and the slices of each split as lists."""
-        files = tuple(msgspec.structs.replace(file, tag="") for file in self.files)
+        files = tuple(replace(file, tag="") for file in self.files)
         splits = tuple(split.slices for split in self.splits)
         plan: JsonObject = msgspec.to_builtins(_PlanRow(1, files, splits))
         return plan
@@ -154,7 +160,7 @@ class Plan:
         return Plan(root, row.files, splits)
 
 
-class _PlanRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _PlanRow(Struct, frozen=True, forbid_unknown_fields=True):
     version: Literal[1]
     files: tuple[InputFile, ...]
     splits: tuple[tuple[Slice, ...], ...]

@@ -6,8 +6,10 @@ import fnmatch
 import functools
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
 from typing import Any, TypeAlias, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from bpe_beam import _native
 from bpe_beam.corpus.formats import INPUT_FORMAT_CHOICES
@@ -34,8 +36,7 @@ OTHER_SOURCE = "other"
 """The source of documents that match no rule."""
 
 
-@dataclass(frozen=True)
-class ReadSettings:
+class ReadSettings(Struct, frozen=True):
     r"""The settings by which files become documents.
 
     Attributes:
@@ -150,7 +151,7 @@ class ReadSettings:
         return OTHER_SOURCE
 
 
-_DEFAULTS = {each.name: each.default for each in fields(ReadSettings)}
+_DEFAULTS = dict(zip(ReadSettings.__struct_fields__, ReadSettings.__struct_defaults__, strict=True))
 
 
 def pairs_of(field: FieldOfFiles | None) -> tuple[tuple[str, str], ...]:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from bpe_beam.corpus.boundaries import is_speculative
 from bpe_beam.corpus.formats.interface import input_format as format_named

@@ -10,11 +10,11 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from bpe_beam import _native
@@ -96,8 +96,7 @@ def from_stream(data: bytes, schema: pa.Schema, what: str) -> pa.RecordBatch:
     return batch
 
 
-@dataclass
-class WordsWriter:
+class WordsWriter(Struct):
     """A file of words while it is written, and the numbers of words and symbols so far."""
 
     file: HashingFile

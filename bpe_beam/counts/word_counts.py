@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 
 import msgspec
@@ -27,8 +26,7 @@ class CountedSource(msgspec.Struct, frozen=True):
     total: int
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class WordCounts:
+class WordCounts(msgspec.Struct, frozen=True, dict=True):
     """The words of texts and how often they occur, in memory; made by `bpe_beam.count`.
 
     Attributes:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -145,8 +144,7 @@ class WordTable(CountTable):
         return pa.RecordBatch.from_arrays([words, *others], schema=schema)
 
 
-@dataclass(frozen=True)
-class WordRules:
+class WordRules(msgspec.Struct, frozen=True):
     """The rules by which texts are split into words; plain and picklable.
 
     Attributes:
@@ -182,10 +180,13 @@ class WordRules:
         )
 
 
+_DEFAULT_RULES = WordRules()
+
+
 class WordCounter(WordTable):
     """A word table that counts words as text: for tokenizers of bytes and characters."""
 
-    def __init__(self, rules: WordRules = WordRules()) -> None:
+    def __init__(self, rules: WordRules = _DEFAULT_RULES) -> None:
         super().__init__(with_places=rules.with_places)
         known = {token.content: token for token in rules.added_tokens}
         special_tokens = [

@@ -13,7 +13,6 @@ import os
 import re
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import TypeVar
 
 import msgspec
@@ -63,13 +62,13 @@ class Publication(Struct, frozen=True):
     moves: tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True)
 class TaskFolder:
     """A folder in which tasks leave files and receipts of a job; small and picklable."""
 
-    storage: Storage
-    url: str
-    fingerprint: str
+    def __init__(self, storage: Storage, url: str, fingerprint: str) -> None:
+        self.storage = storage
+        self.url = url
+        self.fingerprint = fingerprint
 
     def path(self, name: str) -> str:
         return self.storage.join(self.url, *name.split("/"))

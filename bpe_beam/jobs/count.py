@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
-from typing import ClassVar
+
+from msgspec.structs import replace
 
 from bpe_beam.corpus.plan import Plan
 from bpe_beam.counts.manifest import CountsManifest, part_name, source_totals
@@ -27,6 +27,7 @@ from bpe_beam.storage import Storage
 from bpe_beam.storage.json_file import json_bytes
 from bpe_beam.tokenizer.components.added_tokens import AddedToken
 from bpe_beam.workers import count_split
+from bpe_beam.workers.count_split import first_parts
 from bpe_beam.workers.reject_limits import CorpusTotals
 from bpe_beam.workers.split_reader import lost_files, reject_reasons
 from bpe_beam.workers.split_task import task_name
@@ -35,7 +36,8 @@ from bpe_beam.workers.task_results import TaskResult
 _MERGING_SHARE = 0.35
 """The usual share of the time in which the words of all splits are merged into parts."""
 _PLAN = "__plan"
-_PARTS = [task_name("part", i, PARTITIONS) for i in range(PARTITIONS)]
+_CORPUS_PER_TASK = 1_000_000
+"""The minimum bytes of the corpus for each task that writes parts: a task takes a millisecond."""
 _NO_WORDS: count_split.BlocksReference = ("", "", 0, 0)
 """A reference to no block."""
 
@@ -86,6 +88,11 @@ def plan_of(settings: CountSettings, storage: Storage, output: str | None = None
     )
 
 
+def _parts_per_task(size: int) -> int:
+    """Return how many parts a task writes for a corpus of so many bytes."""
+    return max(1, PARTITIONS // (1 + size // _CORPUS_PER_TASK))
+
+
 def rules_of(settings: CountSettings) -> WordRules:
     return WordRules(
         settings.normalizer,
@@ -102,7 +109,6 @@ class CountJob(CorpusJob[CountSettings, CountsManifest]):
     kind = "counts"
     text_counter = "text_bytes_read"
     min_ram = "2GB"
-    merged: ClassVar[Sequence[str]] = _PARTS
 
     def __init__(
         self,
@@ -112,6 +118,8 @@ class CountJob(CorpusJob[CountSettings, CountsManifest]):
         added_tokens: tuple[AddedToken, ...] = (),
     ) -> None:
         super().__init__(settings, storage, plan)
+        self._per_task = _parts_per_task(plan.size)
+        self.merged = [task_name("part", i, PARTITIONS) for i in first_parts(self._per_task)]
         self._rules = replace(rules_of(settings), added_tokens=added_tokens)
         self.holds_gil = self._rules.hold_gil
         self.identity = self._rules.identity
@@ -124,10 +132,13 @@ class CountJob(CorpusJob[CountSettings, CountsManifest]):
     @staticmethod
     def restore(manifest: bytes) -> RestoredFolder:
         counts = CountsManifest.from_bytes(manifest, MANIFEST_FILE)
-        tasks = {
-            task: RestoredTask((part.file,), count_split.PartStats.of(part))
-            for task, part in zip(_PARTS, counts.parts, strict=False)
-        }
+        per_task = _parts_per_task(sum(size for _, size in counts.inputs))
+        tasks = {}
+        for first in first_parts(per_task):
+            parts = counts.parts[first:][:per_task]
+            files = tuple(part.file for part in parts)
+            task = task_name("part", first, PARTITIONS)
+            tasks[task] = RestoredTask(files, count_split.PartsStats(parts))
         rejects = tuple(file for file in counts.files if file.name != _PLAN)
         tasks[REJECTS] = RestoredTask(rejects, None)
         return RestoredFolder(counts.job_fingerprint, tasks)
@@ -145,22 +156,28 @@ class CountJob(CorpusJob[CountSettings, CountsManifest]):
 
     def steps(self, remaining: RemainingSplits) -> Steps | None:
         # Parts of an earlier run have the words of all splits: they are written after counting.
-        remaining_parts = [i for i, part in enumerate(_PARTS) if self.folder.receipt(part) is None]
-        if not remaining.tasks and not remaining_parts:
+        firsts = [
+            first
+            for first, name in zip(first_parts(self._per_task), self.merged, strict=True)
+            if self.folder.receipt(name) is None
+        ]
+        if not remaining.tasks and not firsts:
             return None
         task = self.task(remaining)
         known = self._known_ranges(remaining.done)
-        return lambda engine: count_splits(engine, task, remaining.tasks, known, remaining_parts)
+        return lambda engine: count_splits(engine, task, remaining.tasks, known, firsts)
 
     def task(self, remaining: RemainingSplits) -> count_split.CountTask:
         return count_split.CountTask(
             folder=remaining.run.for_workers(),
             reading=corpus_input.read_settings(self.settings.input),
             rules=self._rules,
+            parts_per_task=self._per_task,
         )
 
     def share_of_time(self, remaining: RemainingSplits) -> ShareOfTime | None:
-        parts = sum(self.folder.receipt(part) is None for part in _PARTS)
+        tasks = sum(self.folder.receipt(task) is None for task in self.merged)
+        parts = min(PARTITIONS, tasks * self._per_task)
         if not self.settings.run.in_process or not parts or not remaining.tasks:
             return None
         size = max(1, remaining.plan.size)
@@ -172,14 +189,14 @@ class CountJob(CorpusJob[CountSettings, CountsManifest]):
     def stale(self, receipts: Receipts) -> list[str]:
         splits = self._split_tasks(self.plan)
         done = {i: each for i, split in enumerate(splits) if (each := receipts.get(split))}
-        references: list[list[count_split.BlocksReference]] = [[] for _ in range(PARTITIONS)]
-        for partition, reference in self._known_ranges(done):
-            references[partition].append(reference)
+        blocks: list[list[tuple[int, count_split.BlocksReference]]] = [[] for _ in self.merged]
+        for row in self._known_ranges(done):
+            blocks[row[0] // self._per_task].append(row)
         return [
-            part
-            for part, of_part in zip(_PARTS, references, strict=True)
-            if (merged := receipts.get(part)) is not None
-            and merged.read_stats(count_split.PartStats).made_of != count_split.made_of(of_part)
+            task
+            for task, of_task in zip(self.merged, blocks, strict=True)
+            if (merged := receipts.get(task)) is not None
+            and merged.read_stats(count_split.PartsStats).made_of != count_split.made_of(of_task)
         ]
 
     def _known_ranges(
@@ -198,7 +215,8 @@ class CountJob(CorpusJob[CountSettings, CountsManifest]):
 
     def manifest(self, plan: Plan, splits: list[Receipt], merged: list[Receipt]) -> CountsManifest:
         stats = [receipt.read_stats(count_split.CountStats) for receipt in splits]
-        parts = tuple(receipt.read_stats(count_split.PartStats).part for receipt in merged)
+        stats_of_parts = (receipt.read_stats(count_split.PartsStats) for receipt in merged)
+        parts = tuple(part for each in stats_of_parts for part in each.parts)
         sources = (json.loads(split.sources or "{}") for split in stats)  # parsed one at a time
         return CountsManifest(
             **self._rules.of_counts,
@@ -239,25 +257,36 @@ def count_splits(
     task: count_split.CountTask,
     tasks: Iterable[str],
     known: Iterable[tuple[int, count_split.BlocksReference]],
-    partitions: Sequence[int],
+    firsts: Sequence[int],
 ) -> Collection:
-    """Count splits, write the parts of a counts folder, and return the names of the parts."""
-    # Each part gets a reference to no block, so that a part without words is written too.
-    rows = [(partition, _NO_WORDS) for partition in sorted(partitions)]
-    rows += [row for row in known if row[0] in partitions]
+    """Count splits, write parts of a counts folder, and return their names.
+
+    `firsts` are the first parts of the tasks that write them.
+    """
+    # Each task gets a reference to no block, so that parts without words are written too.
+    rows = [(first, (first, _NO_WORDS)) for first in firsts]
+    rows += _by_task(task, firsts, known)
     counted = engine.run(
         "CountSplit",
-        partial(_count_split, task, frozenset(partitions)),
+        partial(_count_split, task, frozenset(firsts)),
         engine.tasks("Splits", tasks),
-        tuple[int, count_split.BlocksReference],
+        tuple[int, tuple[int, count_split.BlocksReference]],
     )
     gathered = engine.gather("GatherPartitions", counted, rows)
-    return engine.run("WritePart", partial(count_split.write_partition, task), gathered, str)
+    return engine.run("WritePart", partial(count_split.write_parts, task), gathered, str)
 
 
-def _count_split(
-    task: count_split.CountTask, partitions: frozenset[int], element: str
-) -> TaskResult:
-    """Count a split; the outputs are references to its blocks of some partitions."""
+def _count_split(task: count_split.CountTask, firsts: frozenset[int], element: str) -> TaskResult:
+    """Count a split; the outputs are references to its blocks, each with its partition and task."""
     counted = count_split.count_split(task, element)
-    return counted._replace(outputs=[row for row in counted.outputs if row[0] in partitions])
+    return counted._replace(outputs=_by_task(task, firsts, counted.outputs))
+
+
+def _by_task(
+    task: count_split.CountTask,
+    firsts: Sequence[int] | frozenset[int],
+    blocks: Iterable[tuple[int, count_split.BlocksReference]],
+) -> list[tuple[int, tuple[int, count_split.BlocksReference]]]:
+    """Return the blocks of some tasks, each with the task that writes its partition."""
+    rows = ((row[0] - row[0] % task.parts_per_task, row) for row in blocks)
+    return [row for row in rows if row[0] in firsts]

@@ -1,10 +1,10 @@
-"""Count a split into its counts file, and the blocks of a partition into its Parquet part.
+"""Count a split into its counts file, and the blocks of partitions into their Parquet parts.
 
 The words of a split go to a file in the run's folder (`work/counts-00003-of-00012.words`), ordered
 by partition: each partition has blocks of at most `BLOCK_BYTES`, one after another, each with the
 name of its source. Only references to a partition's blocks travel. A table that has grown to its
 limit within a split, or within a document, is written out and begun anew. The worker of a partition
-has in memory its unique words, and one block.
+has in memory its unique words, and one block. A task writes one part, or several of a small corpus.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from operator import itemgetter
 from typing import BinaryIO
 
 import pyarrow as pa
-from msgspec.structs import asdict
+from msgspec import Struct
 
 from bpe_beam import progress
 from bpe_beam.counts.manifest import CountsPart, check_sources, part_name
@@ -54,28 +54,21 @@ class CountStats(SplitStats, frozen=True, kw_only=True):
     sources: str | None = None
 
 
-class PartStats(CountsPart, frozen=True, kw_only=True):
-    """The receipt's facts about a part of the counts, which is valid only with its splits.
+class PartsStats(Struct, frozen=True):
+    """The receipt's facts about the parts of a task, which are valid only with their splits.
 
-    `made_of` is None if the part was restored from the manifest of finished counts.
+    `made_of` is None if the parts were restored from the manifest of finished counts.
     """
 
+    parts: tuple[CountsPart, ...]
     made_of: str | None = None
-
-    @staticmethod
-    def of(part: CountsPart, made_of: str | None = None) -> PartStats:
-        return PartStats(**asdict(part), made_of=made_of)
-
-    @property
-    def part(self) -> CountsPart:
-        """The part, as the manifest has it."""
-        return CountsPart(*(getattr(self, name) for name in CountsPart.__struct_fields__))
 
 
 class CountTask(CorpusTask, frozen=True, kw_only=True):
     """The settings of a count job for its workers."""
 
     rules: WordRules
+    parts_per_task: int = 1
     stage: str = "count"
 
 
@@ -132,9 +125,9 @@ def block_references(
         yield partition, (url, sha256, start, size)
 
 
-def made_of(blocks: Iterable[BlocksReference]) -> str:
-    """Return a hash of the contents of which a part is made; their URLs do not matter."""
-    contents = sorted(reference[1:] for reference in blocks if reference[3])
+def made_of(blocks: Iterable[tuple[int, BlocksReference]]) -> str:
+    """Return a hash of the contents of which parts are made; their URLs do not matter."""
+    contents = sorted(reference[1:] for _, reference in blocks if reference[3])
     return hashlib.sha256(repr(contents).encode()).hexdigest()
 
 
@@ -161,22 +154,30 @@ class WordsFile:
             self.references.append([partition, start, self.file.bytes - start])
 
 
-def write_partition(task: CountTask, element: tuple[int, Iterable[BlocksReference]]) -> TaskResult:
-    """Add up the blocks of one partition, write its words, and write the part's receipt.
+def first_parts(per_task: int) -> range:
+    """Return the first part of each task that writes parts, which names the task's receipt."""
+    return range(0, PARTITIONS, per_task)
 
-    The output is the name of the part.
+
+def write_parts(
+    task: CountTask, element: tuple[int, Iterable[tuple[int, BlocksReference]]]
+) -> TaskResult:
+    """Add up the blocks of a task's partitions, write the parts, and write their receipt.
+
+    The outputs are the names of the parts.
     """
-    partition, references = element[0], list(element[1])
-    name = part_name(partition, PARTITIONS)
-    folder, words = task.folder, words_of(_added_up(task, references), task.by_source)
-    part = write_part(folder.storage, folder.url, name, words, task.rules.with_places)
-    folder.write_receipt(
-        task_name("part", partition, PARTITIONS),
-        [part.file],
-        PartStats.of(part, made_of(references)),
-    )
-    progress.report(task.stage, parts_written=1)
-    return TaskResult([name], {"unique_words": part.unique_words})
+    first, blocks = element[0], list(element[1])
+    folder, parts = task.folder, []
+    for partition in range(PARTITIONS)[first:][: task.parts_per_task]:
+        references = [reference for each, reference in blocks if each == partition]
+        words = words_of(_added_up(task, references), task.by_source)
+        name = part_name(partition, PARTITIONS)
+        parts.append(write_part(folder.storage, folder.url, name, words, task.rules.with_places))
+        progress.report(task.stage, parts_written=1)
+    stats = PartsStats(tuple(parts), made_of(blocks))
+    folder.write_receipt(task_name("part", first, PARTITIONS), [part.file for part in parts], stats)
+    unique_words = sum(part.unique_words for part in parts)
+    return TaskResult([part.name for part in parts], {"unique_words": unique_words})
 
 
 def _added_up(task: CountTask, references: Iterable[BlocksReference]) -> dict[str, WordTable]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import threading
-from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -13,6 +12,7 @@ import pyarrow as pa
 import pytest
 import zstandard
 from corpus_reading import STORAGE, Found, read, read_file
+from msgspec.structs import replace
 
 from bpe_beam.corpus import batches
 from bpe_beam.corpus import read_split as reading

@@ -1,4 +1,4 @@
-"""The `count` job: what its summary says of a run that resumed."""
+"""The `count` job: what its summary says of a run that resumed, and tasks that write parts."""
 
 from __future__ import annotations
 
@@ -6,17 +6,21 @@ import io
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from made_text import documents, write
 from msgspec import to_builtins
+from read_back import tree
 
+from bpe_beam.counts import part_files
 from bpe_beam.errors import DataError
 from bpe_beam.folders.output_folder import OutputFolder
 from bpe_beam.jobs import count
 from bpe_beam.progress import Progress
 from bpe_beam.settings.common import InputSettings, RunSettings
 from bpe_beam.settings.count import CountSettings
+from bpe_beam.workers import count_split
 
 QUIET = Progress("none", stream=io.StringIO())
 
@@ -53,3 +57,31 @@ def test_a_resumed_run_says_how_many_splits_it_kept(job: CountSettings, tmp_path
     assert again["splits_kept_from_before"] is None
     fresh = replace(job, output=str(tmp_path / "fresh"))
     assert to_builtins(count.run(fresh, QUIET))["splits_kept_from_before"] is None
+
+
+@pytest.mark.parametrize("per_task", [1, 10, 32])
+def test_parts_do_not_depend_on_the_tasks_that_write_them(
+    job: CountSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, per_task: int
+) -> None:
+    """Also if a run broke off amid the parts, or a part is damaged later."""
+    count.run(replace(job, output=str(tmp_path / "whole")), QUIET)
+    monkeypatch.setattr(count, "_parts_per_task", lambda _: per_task)
+    written: list[str] = []
+
+    def first_parts(*args: Any) -> Any:
+        written.append(args[2])
+        if len(written) == 12:
+            raise DataError("stop")
+        return part_files.write_part(*args)
+
+    monkeypatch.setattr(count_split, "write_part", first_parts)
+    with pytest.raises(DataError, match="stop"):
+        count.run(job, QUIET)
+    kept = 11 - 11 % per_task
+    count.run(job, QUIET)
+    assert len(set(written)) == 32
+    assert len(written) == 12 + 32 - kept
+    assert tree(Path(job.output)) == tree(tmp_path / "whole")
+    Path(job.output, written[0]).write_bytes(b"damaged")
+    count.run(job, QUIET)
+    assert tree(Path(job.output)) == tree(tmp_path / "whole")

@@ -23,7 +23,7 @@ from bpe_beam.workers.count_split import (
     CountStats,
     CountTask,
     count_split,
-    write_partition,
+    write_parts,
 )
 from bpe_beam.workers.split_task import split_tasks
 
@@ -58,8 +58,8 @@ def counted(task: CountTask, places: list[tuple[int, BlocksReference]]) -> Count
     """The words of all parts, by source."""
     found: Counter[tuple[str, str]] = Counter()
     for partition in range(PARTITIONS):
-        those = [place for number, place in places if number == partition]
-        (name,) = write_partition(task, (partition, those)).outputs
+        those = [row for row in places if row[0] == partition]
+        (name,) = write_parts(task, (partition, those)).outputs
         rows = pq.read_table(str(Path(task.folder.url) / name)).to_pylist()
         found.update({(row.get("source", ""), row["word"]): row["count"] for row in rows})
     return found
@@ -116,4 +116,4 @@ def test_a_damaged_counts_file_is_named(tmp_path: Path, damage: Any, message: st
     path = Path(place[0])
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(DataError, match=f"{path.name} {message}"):
-        write_partition(task, (partition, [place]))
+        write_parts(task, (partition, [(partition, place)]))

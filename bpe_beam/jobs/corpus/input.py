@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import fields
 
 from bpe_beam.corpus.early_check import TRIED_RECORDS, documents_without_id, unusable_records
 from bpe_beam.corpus.plan import Plan
@@ -27,7 +26,7 @@ _SHOWN_BYTES = 80
 def read_settings(input_settings: InputSettings) -> ReadSettings:
     """Return the settings of reading, which have the same names."""
     return ReadSettings(
-        **{each.name: getattr(input_settings, each.name) for each in fields(ReadSettings)}
+        **{name: getattr(input_settings, name) for name in ReadSettings.__struct_fields__}
     )
 
 

@@ -88,7 +88,7 @@ class CorpusJob(ABC, Generic[S, M]):
     text_counter: ClassVar[Metric]  # the counter of the bytes of text
     min_ram: ClassVar[str]  # the memory that a worker needs, for runners that choose machines
     spare: ClassVar[int] = 0  # see `local_workers`
-    merged: ClassVar[Sequence[str]] = ()  # the names of the tasks that merge all splits
+    merged: Sequence[str] = ()  # the names of the tasks that merge all splits
     identity: Mapping[str, Any]  # what the results depend on, without the input, for `__job`
     names: Sequence[str]  # every file that the job may write, except rejects and the manifest
     holds_gil: bool

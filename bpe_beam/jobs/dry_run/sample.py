@@ -5,8 +5,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from itertools import accumulate
+
+from msgspec.structs import replace
 
 from bpe_beam.corpus.formats.interface import input_format
 from bpe_beam.corpus.plan import Plan, Slice, Split

@@ -16,7 +16,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar
 
 import pyarrow as pa
 from msgspec import Struct, structs
@@ -235,6 +234,7 @@ def words_in_memory(
     if plan.size > MAX_STORED_BYTES:
         return None
     job = _CountInMemoryJob(settings, storage, plan)
+    job.merged = ()
     job.words = words = WordsInMemory(rules, TABLE_BYTES)
     try:
         manifest = job.run(progress).manifest
@@ -331,7 +331,6 @@ def _refuse(words: SourceBlocks) -> None:
 class _CountInMemoryJob(count.CountJob):
     """Counts each split into `words`."""
 
-    merged: ClassVar[Sequence[str]] = ()
     words: WordsInMemory
 
     def steps(self, remaining: RemainingSplits) -> Steps | None:

@@ -17,7 +17,7 @@ from bpe_beam.engines.steps import Collection, Engine, Steps
 from bpe_beam.folders.artifact_names import MANIFEST_FILE, PARTS, SHARDS_TOKENIZER_FILE
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.output_folder import OutputFolder
-from bpe_beam.folders.receipts import WORK, Publication
+from bpe_beam.folders.receipts import WORK, Publication, TaskFolder
 from bpe_beam.jobs.shard_folder_files import copy_rejects, inside, write_small_files
 from bpe_beam.jobs.tokenize.documents import TokenizeInputs
 from bpe_beam.progress import Progress
@@ -357,4 +357,6 @@ def _added_texts(parts: Sequence[shard_rows.PartTexts]) -> shard_rows.PartTexts:
 
 def _unsynced(task: ArrangeTask) -> ArrangeTask:
     """Return the same task for steps whose files are temporary."""
-    return replace(task, folder=replace(task.folder, storage=task.folder.storage.unsynced))
+    folder = task.folder
+    unsynced = TaskFolder(folder.storage.unsynced, folder.url, folder.fingerprint)
+    return replace(task, folder=unsynced)

@@ -387,7 +387,7 @@ def _same_plan(storage: Storage, manifest: Manifest, corpus: InputSettings) -> P
                 f"and was {_shown(before.get(name))} then"
             )
     # The files have the tags of now.
-    return replace(now, splits=plan.splits)
+    return structs.replace(now, splits=plan.splits)
 
 
 def _shown(file: InputFile | None) -> str:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import msgspec
@@ -98,12 +97,11 @@ class Size(NamedTuple):
         )
 
 
-@dataclass(frozen=True)
-class Room:
+class Room(msgspec.Struct, frozen=True):
     """The limits of one trainer: bytes of memory, and positions in its array."""
 
     memory: int
-    positions: int = field(default_factory=lambda: MAX_POSITIONS)
+    positions: int = msgspec.field(default_factory=lambda: MAX_POSITIONS)
 
     def fits(self, size: Size) -> bool:
         """Return whether words of a size fit the limits."""

@@ -12,7 +12,6 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
@@ -66,8 +65,7 @@ BlockReference = tuple[str, int, int, int]
 """A block: the URL of its file, its first byte, its length and its CRC-32."""
 
 
-@dataclass(frozen=True)
-class RoundTask:
+class RoundTask(Struct, frozen=True):
     """The settings of a round for its workers; plain and picklable.
 
     Attributes:

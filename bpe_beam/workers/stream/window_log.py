@@ -12,9 +12,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 
 from msgspec import Struct, structs
+from msgspec.structs import replace
 
 from bpe_beam.corpus.new_files import Watched
 from bpe_beam.corpus.plan import InputFile, Plan
