@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import sys
 import traceback
 from collections.abc import Callable
@@ -53,7 +54,7 @@ def describe(error: BaseException) -> str:
     if TRACEBACK in text:
         # A worker's failure as text: the exception is the last line that is not indented.
         lines = [line for line in text.splitlines() if line and not line[0].isspace()]
-        return STEP.sub("", lines[-1])
+        return re.sub(STEP, "", lines[-1])
     # NumPy gives a page of advice before it names the failure.
     text = text.partition("Original error was: ")[2] or text
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

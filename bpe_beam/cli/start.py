@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 
 from bpe_beam.cli import interrupts
 
@@ -19,6 +20,12 @@ def run(argv: Sequence[str] | None = None) -> NoReturn:
     # tenth of a small job's time.
     gc.set_threshold(1_000_000, 50, 50)
     try:
+        if sys.version_info >= (3, 11):
+            # msgspec imports it wherever it is installed, which takes 4 ms, and needs it for 3.10.
+            sys.modules["typing_extensions"] = None  # type: ignore[assignment]
+            import msgspec  # noqa: F401
+
+            del sys.modules["typing_extensions"]
         from bpe_beam.cli.main import run as run_command
     except (ImportError, MemoryError) as error:
         if isinstance(error, MemoryError) or "failed to map segment" in str(error):

@@ -209,10 +209,10 @@ _MARKS = (
     (b"\xfe\xff", "UTF-16"),
 )
 _ASCII = (
-    (re.compile(rb"(?:[^\0]\0{3}){2}"), "UTF-32LE"),
-    (re.compile(rb"(?:\0{3}[^\0]){2}"), "UTF-32BE"),
-    (re.compile(rb"(?:[^\0]\0){4}"), "UTF-16LE"),
-    (re.compile(rb"(?:\0[^\0]){4}"), "UTF-16BE"),
+    (rb"(?:[^\0]\0{3}){2}", "UTF-32LE"),
+    (rb"(?:\0{3}[^\0]){2}", "UTF-32BE"),
+    (rb"(?:[^\0]\0){4}", "UTF-16LE"),
+    (rb"(?:\0[^\0]){4}", "UTF-16BE"),
 )
 """The first bytes of ASCII in these encodings."""
 
@@ -228,7 +228,7 @@ def other_encoding(head: bytes) -> str | None:
     for mark, name in _MARKS:
         if head.startswith(mark):
             return f"begins with the byte order mark of {name}"
-    names = [name for ascii_, name in _ASCII if ascii_.match(head)]
+    names = [name for ascii_, name in _ASCII if re.match(ascii_, head)]
     if not names and is_binary(head):
         names = [name for _, name in _ASCII if _decodes(head, name)]
     return f"seems to be {names[0]}" if names else None

@@ -15,21 +15,19 @@ from bpe_beam.errors import DataError, NotFoundError, UsageError, lacks_memory
 _KINDS = {kind.__name__: kind for kind in (UsageError, DataError, NotFoundError)}
 # The message ends where Beam names the step, or where the traceback or a Java stack continues: our
 # own messages hold no blank line.
-_OURS = re.compile(
-    r"bpe_beam\.errors\.(UsageError|DataError|NotFoundError): "
-    r"(.*?)(?=\ \[while\ running\ '|\n\s*\n|\n\tat\ |\Z)",
-    re.DOTALL,
+_OURS = (
+    r"(?s)bpe_beam\.errors\.(UsageError|DataError|NotFoundError): "
+    r"(.*?)(?=\ \[while\ running\ '|\n\s*\n|\n\tat\ |\Z)"
 )
 # A file that Beam downloads to start a runner. The reason ends where Beam's own advice begins.
-_FETCH = re.compile(
-    r"Unable to fetch remote (.+?) at (\S+): (?:<urlopen error )?(.*?)>?(?:\. (?:Also|If) |\Z)",
-    re.DOTALL,
+_FETCH = (
+    r"(?s)Unable to fetch remote (.+?) at (\S+): (?:<urlopen error )?(.*?)>?(?:\. (?:Also|If) |\Z)"
 )
-STEP = re.compile(r" \[while running '.*'\]\s*\Z", re.DOTALL)
+STEP = r"(?s) \[while running '.*'\]\s*\Z"
+# Compiled while there is memory.
 _NO_MEMORY = re.compile(
-    r"^MemoryError\b|\bbad_alloc\b|^can't start new thread|: failed to map segment from shared|"
-    r"^(?:malloc|realloc) .*failed$|without (?:setting an exception|exception set)$",
-    re.MULTILINE,
+    r"(?m)^MemoryError\b|\bbad_alloc\b|^can't start new thread|: failed to map segment from shared|"
+    r"^(?:malloc|realloc) .*failed$|without (?:setting an exception|exception set)$"
 )
 _ALLOCATION = re.compile(r"^(?:malloc|realloc) of size")
 TRACEBACK = "Traceback (most recent call last)"
@@ -55,12 +53,12 @@ def our_error(error: BaseException) -> UsageError | DataError | None:
         return None
     for each in chain:
         if isinstance(each, UsageError | DataError):
-            text = STEP.sub("", str(each))
+            text = re.sub(STEP, "", str(each))
             return each if text == str(each) else type(each)(text)
     texts = [str(each) for each in chain]
-    for match in filter(None, map(_OURS.search, texts)):
+    for match in filter(None, (re.search(_OURS, text) for text in texts)):
         return _KINDS[match[1]](match[2].strip())
-    for match in filter(None, map(_FETCH.search, texts)):
+    for match in filter(None, (re.search(_FETCH, text) for text in texts)):
         return DataError(
             f"the runner's {match[1]} cannot be fetched from {match[2]} ({match[3]}): "
             "python scripts/runners.py get builds it, and docs/runners.md says how to name it"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import sysconfig
-from dataclasses import replace
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from bpe_beam.errors import UsageError
 from bpe_beam.folders.artifact_names import TOKENIZER_FILE

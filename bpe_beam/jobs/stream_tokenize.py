@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from msgspec import Struct
+from msgspec import Struct, structs
 from msgspec.structs import asdict
 
 from bpe_beam.corpus.new_files import Watched
@@ -113,7 +113,7 @@ def run(settings: StreamTokenizeSettings, progress: Progress) -> StreamSummary:
     with progress.stage(STAGE, None, "bytes") as stage:
         reports = _Reports(stream, stage, progress)
         state = run_pipeline(
-            replace(settings.run, runner_options=(*options, "--streaming")),
+            structs.replace(settings.run, runner_options=(*options, "--streaming")),
             "StreamTokenize",
             TokenizeNewFiles(stream),
             1,

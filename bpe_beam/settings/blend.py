@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from bpe_beam.settings.common import MESSAGES, RunSettings
 from bpe_beam.settings.field import Settings, option, part
 
 
-@dataclass(frozen=True)
-class BlendSettings(Settings):
+class BlendSettings(Settings, frozen=True):
     """Settings of `blend`: folders of Megatron shards as a list for Megatron-LM."""
 
     folders: tuple[str, ...] = option(

@@ -7,7 +7,6 @@ one place, before anything is read or written. These modules import no Beam, Arr
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
@@ -86,8 +85,7 @@ def _check_sources(sources: tuple[tuple[str, str], ...]) -> None:
         raise BadValueError(f"must name at most 999 sources, got {names:,}")
 
 
-@dataclass(frozen=True)
-class RunSettings(Settings):
+class RunSettings(Settings, frozen=True):
     """Settings of a run; no artifact depends on them.
 
     `runner_options` are flags of the runner: `--name=value` or `--name`.
@@ -196,8 +194,7 @@ class RunSettings(Settings):
         return name.removesuffix("runner") in IN_PROCESS_RUNNERS
 
 
-@dataclass(frozen=True)
-class InputSettings(Settings):
+class InputSettings(Settings, frozen=True):
     """The files that a job reads, and the rules that turn them into documents.
 
     `sources` are (name, glob) pairs.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from bpe_beam.errors import require
 from bpe_beam.settings.common import RunSettings, columns_option, output_option
 from bpe_beam.settings.dataflow import require_reachable
@@ -13,8 +11,7 @@ from bpe_beam.shards.formats import SHARD_FORMATS
 MAX_SHARDS = 100_000
 
 
-@dataclass(frozen=True)
-class ConvertSettings(Settings):
+class ConvertSettings(Settings, frozen=True):
     """Settings of `convert`: folders of shards to one, without tokenizing again."""
 
     folders: tuple[str, ...] = option(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from bpe_beam.settings import common
 from bpe_beam.settings.common import InputSettings, RunSettings
 from bpe_beam.settings.dataflow import require_reachable
@@ -11,8 +9,7 @@ from bpe_beam.settings.field import Settings, option, part
 from bpe_beam.training.recipe import DEFAULT_TIE_BREAK, TIE_BREAKS
 
 
-@dataclass(frozen=True)
-class WordSettings(Settings):
+class WordSettings(Settings, frozen=True):
     """Settings that decide how texts become words."""
 
     normalizer: str = common.normalizer_option(common.DEFAULT_NORMALIZER, identity="always")
@@ -34,8 +31,7 @@ class WordSettings(Settings):
         return self.tie_break == "first_seen"
 
 
-@dataclass(frozen=True, kw_only=True)
-class CountSettings(WordSettings):
+class CountSettings(WordSettings, frozen=True, kw_only=True):
     """Settings of `count`: a corpus to word counts."""
 
     input: InputSettings = part(InputSettings)

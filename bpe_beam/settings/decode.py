@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from bpe_beam.settings.common import MESSAGES, RunSettings, tokenizer_option
 from bpe_beam.settings.field import Settings, option, part
 from bpe_beam.settings.parsing import parse_ids
 
 
-@dataclass(frozen=True)
-class DecodeSettings(Settings):
+class DecodeSettings(Settings, frozen=True):
     """Settings of `decode`: ids to text."""
 
     tokenizer: str = tokenizer_option()

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from bpe_beam.settings.common import MESSAGES, OUTPUT_FORMATS, RunSettings
 from bpe_beam.settings.field import Settings, option, part
 
 MAX_TOP_WORDS = 1_000_000
 
 
-@dataclass(frozen=True)
-class DiffSettings(Settings):
+class DiffSettings(Settings, frozen=True):
     """Settings of `diff`: two tokenizers, and counts whose words both encode."""
 
     a: str = option(

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from bpe_beam.settings.common import MESSAGES, OUTPUT_FORMATS, RunSettings
 from bpe_beam.settings.field import Settings, option, part
 
 
-@dataclass(frozen=True)
-class DoctorSettings(Settings):
+class DoctorSettings(Settings, frozen=True):
     """Settings of `doctor`: what works on this machine."""
 
     paths: tuple[str, ...] = option(

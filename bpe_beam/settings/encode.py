@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from bpe_beam.settings import common
 from bpe_beam.settings.common import MESSAGES, AllowedSpecial, RunSettings
 from bpe_beam.settings.field import Settings, option, part
 from bpe_beam.settings.parsing import check_utf8
 
 
-@dataclass(frozen=True)
-class EncodeSettings(Settings):
+class EncodeSettings(Settings, frozen=True):
     """Settings of `encode`: a text to ids."""
 
     tokenizer: str = common.tokenizer_option()

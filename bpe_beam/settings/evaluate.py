@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from bpe_beam.errors import UsageError, require
@@ -40,8 +39,7 @@ def _check_sizes(sizes: tuple[VocabSize, ...]) -> None:
             raise BadValueError(f"must be from 1 to {MAX_VOCAB_SIZE:,}, got {size:,}")
 
 
-@dataclass(frozen=True)
-class EvaluateSettings(Settings):
+class EvaluateSettings(Settings, frozen=True):
     """Settings of `evaluate`: tokenizers, and the counts or texts to evaluate them on.
 
     A tokens folder contains its tokenizer.

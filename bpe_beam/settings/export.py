@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from bpe_beam.settings.common import MESSAGES, RunSettings, tokenizer_option
 from bpe_beam.settings.field import Settings, option, part
 
@@ -11,8 +9,7 @@ EXPORT_FORMATS = ("tokenizer_json", "transformers", "sentencepiece", "tiktoken")
 """The forms of a tokenizer that `export` writes."""
 
 
-@dataclass(frozen=True)
-class ExportSettings(Settings):
+class ExportSettings(Settings, frozen=True):
     """Settings of `export`: a tokenizer to write in another form."""
 
     tokenizer: str = tokenizer_option(flag="tokenizer", metavar="TOKENIZER")

@@ -1,17 +1,18 @@
 """Options of jobs: each is one field of a settings class, and everything else follows from it.
 
 `option()` declares a field. The parser, the help, the keys of YAML files, the checks, the tables of
-the docs and the identity of the job read its metadata. `part()` declares a field whose value is
+the docs and the identity of the job follow from it. `part()` declares a field whose value is
 another settings class. The job has all or some of the options of that class.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, Field, field, fields
+from functools import cache
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import msgspec
+from msgspec import NODEFAULT
 
 from bpe_beam.errors import UsageError, require, require_between, require_choice
 from bpe_beam.settings.parsing import BadValueError, check_text, parse_integer
@@ -108,29 +109,32 @@ class Option(msgspec.Struct, frozen=True):
             raise UsageError(str(error), (self.name,)) from None
 
 
-def option(default: Any = MISSING, *, help: str, **more: Any) -> Any:
-    """Return a dataclass field that is an option of a job."""
+def option(default: Any = NODEFAULT, *, help: str, **more: Any) -> Any:
+    """Return the declaration of a field that is an option of a job."""
     if default is False:
         more.setdefault("kind", "switch")
     if "between" in more:
         more = {"parse": parse_integer, "metavar": "N", **more}
     if "choices" in more:
         more.setdefault("metavar", "{" + ",".join(more["choices"]) + "}")
-    required = default is MISSING
-    declared = Option(help, **more, required=required, default=None if required else default)
-    if declared.kind == "mapping":  # may contain secrets
-        return field(default_factory=dict, repr=False, metadata={"option": declared})
-    return field(default=default, metadata={"option": declared})
+    required = default is NODEFAULT
+    return Option(help, **more, required=required, default=None if required else default)
 
 
 class Part(msgspec.Struct, frozen=True):
     """A field of settings whose value is other settings."""
 
     settings: type[Settings]
-    optional: bool = False  # whether the value may be None
+    required: bool
+    default: Settings | None
     only: tuple[str, ...] = ()  # the names of the options that the job has; empty: all of them
     without: tuple[str, ...] = ()  # the names of the options that the job does not have
     helps: Mapping[str, str] = {}  # help texts that replace the help of options, by name
+
+    @property
+    def optional(self) -> bool:
+        """Whether the value may be None."""
+        return not self.required and self.default is None
 
     def options(self) -> Iterator[Option]:
         """Yield the options of the job; an optional part has no required options."""
@@ -141,18 +145,35 @@ class Part(msgspec.Struct, frozen=True):
                 yield msgspec.structs.replace(each, help=text, required=required)
 
 
-def part(settings: type[Settings], default: Any = MISSING, **more: Any) -> Any:
-    """Return a dataclass field whose value is other settings."""
-    return field(default=default, metadata={"part": Part(settings, default is None, **more)})
+def part(settings: type[Settings], default: Any = NODEFAULT, **more: Any) -> Any:
+    """Return the declaration of a field whose value is other settings."""
+    required = default is NODEFAULT
+    return Part(settings, required, None if required else default, **more)
 
 
-class Settings:
-    """The base of all settings: frozen dataclasses, checked at their construction."""
+class _SettingsMeta(msgspec.StructMeta):
+    """Makes a struct of a class whose fields are declared by `option` and `part`."""
+
+    def __new__(
+        mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **config: Any
+    ) -> _SettingsMeta:
+        declared = {
+            key: value for key, value in namespace.items() if isinstance(value, Option | Part)
+        }
+        for key, value in declared.items():
+            namespace[key] = msgspec.field() if value.required else value.default
+        settings: Any = super().__new__(mcls, name, bases, namespace, **config)
+        settings.declared = {**getattr(bases[0], "declared", {}), **declared}
+        return settings  # type: ignore[no-any-return]
+
+
+class Settings(msgspec.Struct, frozen=True, metaclass=_SettingsMeta):
+    """The base of all settings, which are checked at their construction."""
 
     GROUP: ClassVar[str] = MAIN
     """The heading of the help that lists the options."""
 
-    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+    declared: ClassVar[dict[str, Option | Part]]
 
     def __post_init__(self) -> None:
         """Check each option, then those that depend on one another."""
@@ -162,13 +183,17 @@ class Settings:
                 each.check_value(value)
         self.check()
 
+    def __repr__(self) -> str:
+        """Return the options that differ from their defaults, without secrets."""
+        return f"{type(self).__name__}({' '.join(typed_options(self))})"
+
     def check(self) -> None:
         """Raise UsageError if settings exclude one another."""
 
     def require_effect(self, name: str, condition: bool, without: str, give: str) -> None:
         """Refuse an option that is not its default where it has no effect without a condition."""
         require(
-            condition or getattr(self, name) == getattr(type(self), name),
+            condition or getattr(self, name) == self.declared[name].default,
             f"has no effect without {without}",
             name,
             remedy=f"give {give}",
@@ -180,25 +205,24 @@ class Settings:
         return False
 
 
+@cache
 def own_options(settings: type[Settings]) -> tuple[Option, ...]:
     """Return the options that a class declares itself, in their order."""
     return tuple(
         msgspec.structs.replace(
             declared,
-            name=each.name,
-            flag=declared.flag or "--" + each.name.replace("_", "-"),
+            name=name,
+            flag=declared.flag or "--" + name.replace("_", "-"),
             group=declared.group or settings.GROUP,
         )
-        for each in fields(settings)
-        if (declared := each.metadata.get("option")) is not None
+        for name in settings.__struct_fields__
+        if isinstance(declared := settings.declared.get(name), Option)
     )
 
 
 def parts_of(settings: type[Settings]) -> dict[str, Part]:
     """Return the fields of a class that are other settings, by name."""
-    return {
-        each.name: each.metadata["part"] for each in fields(settings) if "part" in each.metadata
-    }
+    return {name: each for name, each in settings.declared.items() if isinstance(each, Part)}
 
 
 def options_of(settings: type[Settings]) -> list[Option]:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from bpe_beam.settings.common import MESSAGES, RunSettings
 from bpe_beam.settings.field import Settings, option, part
 
 
-@dataclass(frozen=True)
-class InspectSettings(Settings):
+class InspectSettings(Settings, frozen=True):
     """Settings of `inspect`: a tokenizer, a counts folder or a folder of shards to show."""
 
     path: str = option(

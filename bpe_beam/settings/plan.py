@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from bpe_beam.settings.common import LISTING, MESSAGES, InputSettings, RunSettings
 from bpe_beam.settings.field import Settings, option, part
 
 
-@dataclass(frozen=True)
-class PlanSettings(Settings):
+class PlanSettings(Settings, frozen=True):
     """Settings of `plan`: a corpus whose plan is shown."""
 
     input: InputSettings = part(InputSettings, only=LISTING)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from bpe_beam.errors import require
 from bpe_beam.settings.common import RunSettings
 from bpe_beam.settings.field import Settings, option, own_options, part
@@ -12,8 +10,7 @@ from bpe_beam.settings.tokenize import ArrangementSettings, TokenizeSettings
 _WEEK = 7 * 24 * 3600  # in seconds
 
 
-@dataclass(frozen=True)
-class StreamTokenizeSettings(Settings):
+class StreamTokenizeSettings(Settings, frozen=True):
     """Settings of `stream-tokenize`: files that arrive over time to windows of token shards."""
 
     GROUP = "watching"

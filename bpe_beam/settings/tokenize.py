@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from bpe_beam.corpus.rejects import Limit
 from bpe_beam.errors import require
 from bpe_beam.settings import common
@@ -23,8 +21,7 @@ def _check_share(share: str) -> None:
         )
 
 
-@dataclass(frozen=True)
-class ArrangementSettings(Settings):
+class ArrangementSettings(Settings, frozen=True):
     """Settings of the order of documents, and of sequences."""
 
     GROUP = "sequences and order"
@@ -121,8 +118,7 @@ class ArrangementSettings(Settings):
         )
 
 
-@dataclass(frozen=True)
-class TokenizeSettings(Settings):
+class TokenizeSettings(Settings, frozen=True):
     """Settings of `tokenize`: a corpus and a tokenizer to token shards."""
 
     input: InputSettings = part(InputSettings)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -49,8 +48,7 @@ def _check_weights(weights: tuple[tuple[str, str], ...]) -> None:
         parse_weight(source, weight)
 
 
-@dataclass(frozen=True)
-class TrainingSettings(Settings):
+class TrainingSettings(Settings, frozen=True, kw_only=True):
     """Settings of a training from Python or from the command line.
 
     Without an output nothing is written: the words are in memory. `weights` are (source, decimal
@@ -58,7 +56,7 @@ class TrainingSettings(Settings):
     counts.
     """
 
-    output: str | None = field(default=None, kw_only=True)
+    output: str | None = None
     vocab_size: int = option(
         help="Number of entries in the vocabulary, such as 32000 or 32k, including special tokens "
         "and the alphabet. To compare sizes, train only the largest: evaluate shows the figures "
@@ -299,8 +297,7 @@ class TrainingSettings(Settings):
                 )
 
 
-@dataclass(frozen=True)
-class TrainSettings(TrainingSettings):
+class TrainSettings(TrainingSettings, frozen=True, kw_only=True):
     """Settings of `train`: word counts, or a corpus, to a folder with a tokenizer."""
 
     output: str = common.output_option("tokenizer")

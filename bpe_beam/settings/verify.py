@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from bpe_beam.settings.common import MESSAGES, InputSettings, RunSettings
 from bpe_beam.settings.field import Settings, option, part
 
 
-@dataclass(frozen=True)
-class VerifySettings(Settings):
+class VerifySettings(Settings, frozen=True):
     """Settings of `verify`: folders that are read back."""
 
     folders: tuple[str, ...] = option(

@@ -13,9 +13,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from bpe_beam.errors import NotFoundError, UsageError
 from bpe_beam.storage import names
@@ -37,8 +39,7 @@ T = TypeVar("T")
 _LOCAL = LocalStore()
 
 
-@dataclass(frozen=True)
-class Storage:
+class Storage(Struct, frozen=True, dict=True):
     """Reads and writes files anywhere. Plain data: it pickles, and connects when it is used.
 
     Every method raises NotFoundError for a missing file, DataError, naming the path, where storage
@@ -53,7 +54,7 @@ class Storage:
             the disk, and may be incomplete after a power cut.
     """
 
-    options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False, hash=False)
+    options: Mapping[str, Mapping[str, Any]] = {}
     synced: bool = True
 
     def __post_init__(self) -> None:
@@ -68,6 +69,10 @@ class Storage:
 
             check_protocols(self.options)
             secrets_of(self.options)
+
+    def __repr__(self) -> str:
+        """Return it without its options."""
+        return f"{type(self).__name__}(synced={self.synced})"
 
     @cached_property
     def remote(self) -> RemoteStore:

@@ -32,9 +32,10 @@ _WAYS |= dict.fromkeys(AZURE, _WAYS["az"])
 _MISSING_TYPES = {"NoCredentialsError", "PartialCredentialsError", "DefaultCredentialsError"}
 _REFUSED_TYPES = {"ClientAuthenticationError", "GatedRepoError", "RepositoryNotFoundError"}
 _REFUSED_TYPES |= {"PermissionError", "ProfileNotFound", "RefreshError"}
-_MISSING = re.compile(r"(?i)unable to locate credentials|must provide either a connection_string")
-_EXPIRED = re.compile(r"(?i)expired|token is malformed or otherwise invalid")
-_REFUSED = re.compile(
+# Compiled on first use, as the patterns of other modules that only errors need.
+_MISSING = r"(?i)unable to locate credentials|must provide either a connection_string"
+_EXPIRED = r"(?i)expired|token is malformed or otherwise invalid"
+_REFUSED = (
     r"(?i)forbidden|unauthorized|access denied|failed to authenticate|signature we calculated|"
     r"access key id|invalid credentials|login fail"
 )
@@ -55,13 +56,13 @@ def remedy_of(protocol: str, verb: str, error: BaseException) -> str:
     text = " ".join(map(str, causes))
     # S3 answers a HEAD with an expired token so, and a HEAD has no text.
     headless = protocol == "s3" and str(error).endswith("Bad Request")
-    if _MISSING_TYPES & kinds or _MISSING.search(text):
+    if _MISSING_TYPES & kinds or re.search(_MISSING, text):
         state = "no credentials were found"
-    elif _EXPIRED.search(text) or headless:
+    elif re.search(_EXPIRED, text) or headless:
         state = "the credentials have expired, or the token is wrong"
     elif (
         _REFUSED_TYPES & kinds
-        or _REFUSED.search(text)
+        or re.search(_REFUSED, text)
         or not {401, 403}.isdisjoint(map(status_of, causes))
     ):
         state = "the store refuses the credentials, or they lack the right to do this"

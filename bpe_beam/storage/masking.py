@@ -37,12 +37,12 @@ _VARIABLES = (
     *("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"),
 )
 """The variables of the clouds' clients that are secret."""
-_IN_TEXT = re.compile(
+_IN_TEXT = (
     r"(?i)\b((?:sig|signature|x-(?:amz|goog)-[a-z-]+|(?:account)?key|(?:access_)?token|password|"
     r"client_secret|sharedaccesssignature)(?:=|%3D))[^&;\s'\"<>]+"
 )
-_AUTHORIZATION = re.compile(r"(?i)\b(basic|bearer)((?:\s|%20|\+)+)[\w.~+/=%-]{8,}")
-_URL_IN_TEXT = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://[^\s'\"<>]+")
+_AUTHORIZATION = r"(?i)\b(basic|bearer)((?:\s|%20|\+)+)[\w.~+/=%-]{8,}"
+_URL_IN_TEXT = r"[A-Za-z][A-Za-z0-9+.\-]*://[^\s'\"<>]+"
 
 _NAMED_ESCAPES = {
     "\n": r"\\+n",
@@ -95,8 +95,8 @@ def masked_message(text: str, secrets: Collection[str] = ()) -> str:
 
     That is users, passwords and queries of URLs, signatures, and headers of authorization.
     """
-    text = _URL_IN_TEXT.sub(lambda url: redact(url[0]), text)
-    text = _AUTHORIZATION.sub(rf"\1\2{MASK}", _IN_TEXT.sub(rf"\1{MASK}", text))
+    text = re.sub(_URL_IN_TEXT, lambda url: redact(url[0]), text)
+    text = re.sub(_AUTHORIZATION, rf"\1\2{MASK}", re.sub(_IN_TEXT, rf"\1{MASK}", text))
     return masked(text, secrets)
 
 

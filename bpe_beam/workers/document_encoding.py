@@ -6,12 +6,12 @@ import hashlib
 import threading
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from msgspec import Struct
+from msgspec.structs import astuple, replace
 from numpy.typing import NDArray
 
 from bpe_beam.corpus.batches import PLACE_BITS
@@ -89,8 +89,7 @@ class RuledDocuments(NamedTuple):
     changes: DocumentChanges
 
 
-@dataclass(eq=False)
-class Encoding:
+class Encoding(Struct, eq=False):
     """How documents become ids. Made by `of`; travels as the tokenizer's file and some settings."""
 
     tokenizer_json: str  # the content of the tokenizer's file; empty if `of` got the tokenizer
@@ -100,9 +99,9 @@ class Encoding:
     # Whether the tokens of the tokenizer's post-processor are put around each document,
     # within `prepend` and `append`.
     add_special_tokens: bool = False
-    rules: DocumentRules = field(default_factory=DocumentRules)
-    _tokenizer: Tokenizer | None = field(default=None, init=False)
-    _file: tuple[Storage, str, str, bool] | None = field(default=None, init=False)
+    rules: DocumentRules = DocumentRules()
+    _tokenizer: Tokenizer | None = None
+    _file: tuple[Storage, str, str, bool] | None = None
 
     @staticmethod
     def of(
@@ -173,12 +172,12 @@ class Encoding:
                 self._tokenizer = cached_under(file[2], lambda: _read(*file))
         return self._tokenizer
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __reduce__(self) -> tuple[Any, ...]:
         """Return the settings alone: a tokenizer is made again where it is needed."""
         text = self.tokenizer_json
         if self._tokenizer is not None and self._file is None:
             text = text or self._tokenizer.to_json()
-        return {**vars(self), "tokenizer_json": text, "_tokenizer": None}
+        return Encoding, astuple(replace(self, tokenizer_json=text, _tokenizer=None))
 
     @property
     def has_tokenizer(self) -> bool:

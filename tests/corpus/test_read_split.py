@@ -125,15 +125,13 @@ def test_a_file_that_changed_is_an_error(tmp_path: Path) -> None:
             read(plan, plan.splits, ReadSettings(), 1 << 20)
 
 
-class Stale(Storage):
+class Stale(Storage, frozen=True, kw_only=True):
     """Storage that reports the sizes of before a change."""
 
-    def __init__(self, size: int) -> None:
-        super().__init__()
-        self._size = size
+    before: int
 
     def open_with_stat(self, url: str) -> tuple[StoredFile, BinaryIO]:
-        return StoredFile(url, self._size), super().open_with_stat(url)[1]
+        return StoredFile(url, self.before), super().open_with_stat(url)[1]
 
 
 @pytest.mark.parametrize(
@@ -148,7 +146,7 @@ def test_a_file_that_changes_after_a_look_at_its_size(
     plan = make_plan(STORAGE, [str(path)])
     path.write_bytes(content)
     with pytest.raises(DataError, match=rf"had 14 bytes when the job was planned, and {change}"):
-        list(read_split(Stale(14), plan, plan.splits[0], ReadSettings(), print))
+        list(read_split(Stale(before=14), plan, plan.splits[0], ReadSettings(), print))
 
 
 def test_a_compressed_file_that_grows_after_a_look_at_its_size(tmp_path: Path) -> None:
@@ -159,7 +157,7 @@ def test_a_compressed_file_that_grows_after_a_look_at_its_size(tmp_path: Path) -
     size = path.stat().st_size
     path.write_bytes(path.read_bytes() * 2)
     with pytest.raises(DataError, match=f"had {size} bytes .*, and it is longer now"):
-        list(read_split(Stale(size), plan, plan.splits[0], ReadSettings(), print))
+        list(read_split(Stale(before=size), plan, plan.splits[0], ReadSettings(), print))
 
 
 def test_files_on_another_file_system() -> None:

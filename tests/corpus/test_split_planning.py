@@ -198,7 +198,7 @@ def test_the_default_range(tmp_path: Path) -> None:
 
 
 def test_files_that_a_place_cannot_hold_are_refused(tmp_path: Path) -> None:
-    class Huge(Storage):
+    class Huge(Storage, frozen=True):
         def expand(self, pattern: str, on_link: object = None) -> list[StoredFile]:
             return [StoredFile("/x", (1 << 44) + 1)]
 

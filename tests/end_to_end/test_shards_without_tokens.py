@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gzip
 import io
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ import pytest
 import reference_bpe
 from made_text import documents
 from msgspec import to_builtins
+from msgspec.structs import replace
 from read_back import read_pair, read_shards, tree
 
 from bpe_beam import Tokenizer

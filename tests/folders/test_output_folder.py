@@ -367,7 +367,7 @@ def test_finish_leaves_what_others_put_into_work(tmp_path: Path) -> None:
 
 
 def test_an_unreadable_file_is_an_error_and_not_a_silent_repetition(tmp_path: Path) -> None:
-    class Refusing(Storage):
+    class Refusing(Storage, frozen=True):
         def open(self, url: str) -> BinaryIO:
             if url.endswith("00001-of-00003.bin"):
                 raise DataError(f"cannot read {url}: permission denied")

@@ -118,7 +118,7 @@ def begun(url: Path, *pieces: int) -> tuple[OutputFolder, RunFolder]:
     return folder, run
 
 
-class DyingStorage(Storage):
+class DyingStorage(Storage, frozen=True):
     """A storage that ends the process, as SIGKILL does, at the n-th change."""
 
     def step(self) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import BinaryIO
+
+from msgspec import field
 
 from bpe_beam.errors import DataError
 from bpe_beam.storage import Storage
@@ -16,8 +17,7 @@ SECONDS = 120
 """How long one waits for the other before the test fails."""
 
 
-@dataclass(frozen=True)
-class Meeting(Storage):
+class Meeting(Storage, frozen=True):
     """A storage where two writers meet at a call: when one is in it, so is the other.
 
     Attributes:
@@ -46,8 +46,7 @@ class Meeting(Storage):
                 self._meet()
 
 
-@dataclass(frozen=True)
-class LateWriter(Storage):
+class LateWriter(Storage, frozen=True):
     """A storage that gives a file its name only after the other writer is done.
 
     Attributes:

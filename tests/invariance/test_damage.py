@@ -12,7 +12,7 @@ import json
 import re
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ import reference_bpe
 from damage import all_edits, pretty, sample
 from made_text import documents, write
 from msgspec import UNSET, structs, to_builtins
+from msgspec.structs import replace
 from stream_by_hand import stream_of
 
 from bpe_beam import Tokenizer

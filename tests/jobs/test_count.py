@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import io
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from made_text import documents, write
 from msgspec import to_builtins
+from msgspec.structs import replace
 from read_back import tree
 
 from bpe_beam.counts import part_files

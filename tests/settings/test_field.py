@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import runpy
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
 import pytest
 from command_line import ROOT
+from msgspec.structs import replace
 
 from bpe_beam.cli.arguments import read_arguments, settings_of
 from bpe_beam.cli.config_file import read_config
@@ -27,8 +27,7 @@ pytestmark = pytest.mark.quick
 COUNT = ["--input", "a", "--output", "o"]
 
 
-@dataclass(frozen=True)
-class MoreCountSettings(CountSettings):
+class MoreCountSettings(CountSettings, frozen=True, kw_only=True):
     """The settings of a `count` with one more option."""
 
     max_documents: int | None = option(

@@ -7,7 +7,6 @@ import json
 import re
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Barrier
 from typing import Any, BinaryIO
@@ -15,6 +14,7 @@ from uuid import uuid4
 
 import numpy as np
 import pytest
+from msgspec import field
 from msgspec.structs import replace
 
 from bpe_beam.errors import DataError, UsageError
@@ -163,8 +163,7 @@ def test_a_folder_on_a_store(tmp_path: Path) -> None:
     assert verify(STORAGE, folder).problems == (f"{FIRST}.idx: is missing",)
 
 
-@dataclass(frozen=True)
-class MeetingStorage(Storage):
+class MeetingStorage(Storage, frozen=True):
     """Opens the first shards' ids only when two ask at the same time."""
 
     meeting: Barrier = field(default_factory=lambda: Barrier(2, timeout=120))
@@ -483,8 +482,7 @@ class Broken:
         return getattr(self.file, name)
 
 
-@dataclass(frozen=True)
-class BrokenStorage(Storage):
+class BrokenStorage(Storage, frozen=True):
     failing: str = "none"
 
     def open(self, url: str) -> Any:

@@ -84,7 +84,7 @@ def test_web_queries_stay_out_of_names(tmp_path: Path, query: str) -> None:
     """A file's name says its format, and is in errors and dead letters."""
     contents = b'{"text": "one"}\n{"text": 5}\n'
 
-    class Web(Storage):
+    class Web(Storage, frozen=True):
         def stat(self, url: str) -> StoredFile:
             return StoredFile(url, len(contents), "")
 

@@ -1,23 +1,29 @@
 """The decompressed bytes of a file, by compression.
 
 The units of gzip are members; the units of zstd are frames, except skippable ones. A file of bzip2,
-xz, LZMA or LZ4 is read as one.
+xz, LZMA or LZ4 is read as one. The libraries are imported for files that need them.
 """
 
 from __future__ import annotations
 
-import bz2
-import lzma
 import re
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator
 from functools import partial
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import zstandard
 
 from bpe_beam.corpus.streams.stored import Stored
+
+if TYPE_CHECKING:
+    from bz2 import BZ2Decompressor
+    from lzma import LZMADecompressor
+
+    import zstandard
+
+    _Decompressor = BZ2Decompressor | LZMADecompressor
 
 STORED_BLOCK = 256 << 10
 """Stored bytes that are read at once."""
@@ -133,7 +139,7 @@ _GZIP_STEP = 64 << 10
 """The bytes that zlib gets at once: it copies those after the end of a member, and files of Common
 Crawl have a member a record."""
 
-_CHECKSUM = re.compile("incorrect (data|length) check")
+_CHECKSUM = "incorrect (data|length) check"
 
 
 class _Gzip(Decompressed):
@@ -163,7 +169,7 @@ class _Gzip(Decompressed):
                 output = tried.decompress(self._input[self._at : self._at + count], self._limit)
             except zlib.error as error:
                 if count <= 1:
-                    wrong = _CHECKSUM.search(str(error))
+                    wrong = re.search(_CHECKSUM, str(error))
                     broken = self._wrong_checksum if wrong else self._broken
                     raise broken(f"the gzip stream is corrupt ({error})") from None
                 count //= 2
@@ -194,6 +200,8 @@ class _Zstd(Decompressed):
     """
 
     def _decompress(self) -> _Outputs:
+        import zstandard
+
         decompressor = zstandard.ZstdDecompressor(max_window_size=_ZSTD_MAX_WINDOW)
         while self._fill(_ZSTD_MAX_HEADER) or self._at < len(self._input):
             head = self._input[self._at : self._at + _ZSTD_MAX_HEADER]
@@ -210,6 +218,8 @@ class _Zstd(Decompressed):
             yield b""
 
     def _frame(self, head: bytes, decompressor: zstandard.ZstdDecompressor) -> _Outputs:
+        import zstandard
+
         try:
             size = zstandard.frame_header_size(head)
             header = zstandard.get_frame_parameters(head)
@@ -244,9 +254,11 @@ class _Zstd(Decompressed):
         data: bytes,
         broken: Callable[[object], BrokenStream] | None = None,
     ) -> bytes:
+        from zstandard import ZstdError
+
         try:
             return frame.decompress(data) if data else b""
-        except zstandard.ZstdError as error:
+        except ZstdError as error:
             raise (broken or self._broken)(f"the zstd stream is corrupt ({error})") from None
 
     def _take(self, count: int) -> bytes:
@@ -263,9 +275,7 @@ _XZ_MEMORY = 256 << 20
 _LZ4_STEP = 64 << 10  # maximum good bytes that an error loses
 _LZ4_READ_AHEAD = 64 << 10
 """The bytes that pyarrow reads at once, and may not have used when it returns some."""
-_LZ4_CHECKSUM = re.compile("[cC]hecksum|frameSize")
-
-_Decompressor = bz2.BZ2Decompressor | lzma.LZMADecompressor
+_LZ4_CHECKSUM = "[cC]hecksum|frameSize"
 
 
 class _BlockStream(Decompressed):
@@ -275,12 +285,18 @@ class _BlockStream(Decompressed):
     """
 
     def __init__(
-        self, stored: Stored, name: str, new: Callable[[], _Decompressor], padding: bytes = b""
+        self,
+        stored: Stored,
+        name: str,
+        new: Callable[[], BZ2Decompressor | LZMADecompressor],
+        padding: bytes = b"",
     ) -> None:
         super().__init__(stored)
         self._name, self._new, self._padding = name, new, padding
 
     def _decompress(self) -> _Outputs:
+        from lzma import LZMAError
+
         while self._skip_padding(self._padding):
             fed = self._sound = self._position
             self._begin_unit()
@@ -294,7 +310,7 @@ class _BlockStream(Decompressed):
                     data, self._input, self._at = self._input[self._at :], b"", 0
                 try:
                     output = stream.decompress(data, max(self._limit, 1))
-                except (OSError, EOFError, ValueError, lzma.LZMAError) as error:
+                except (OSError, EOFError, ValueError, LZMAError) as error:
                     raise self._broken(f"the {self._name} stream is corrupt ({error})") from None
                 if output:
                     self._sound = fed
@@ -314,22 +330,42 @@ class _Lz4(Decompressed):
                 output: bytes = reader.read(max(1, min(self._limit, _LZ4_STEP)))
             except (pa.ArrowException, OSError) as error:
                 self._stored.check(error)
-                broken = self._wrong_checksum if _LZ4_CHECKSUM.search(str(error)) else self._broken
+                broken = (
+                    self._wrong_checksum if re.search(_LZ4_CHECKSUM, str(error)) else self._broken
+                )
                 raise broken(f"the LZ4 stream is corrupt ({error})") from None
             if not output:
                 return
             yield output
 
 
-_lzma = partial(lzma.LZMADecompressor, memlimit=_XZ_MEMORY)
+def _bzip2(stored: Stored) -> Decompressed:
+    import bz2
+
+    return _BlockStream(stored, "bzip2", bz2.BZ2Decompressor)
+
+
+def _xz(stored: Stored) -> Decompressed:
+    import lzma
+
+    new = partial(lzma.LZMADecompressor, lzma.FORMAT_XZ, memlimit=_XZ_MEMORY)
+    return _BlockStream(stored, "xz", new, padding=b"\0")
+
+
+def _lzma(stored: Stored) -> Decompressed:
+    """Return the bytes of LZMA alone, the format that came before xz: one stream."""
+    import lzma
+
+    new = partial(lzma.LZMADecompressor, lzma.FORMAT_ALONE, memlimit=_XZ_MEMORY)
+    return _BlockStream(stored, "LZMA", new)
+
 
 KINDS: dict[str, Callable[[Stored], Decompressed]] = {
     "gzip": _Gzip,
     "zstd": _Zstd,
     "lz4": _Lz4,
-    "bz2": partial(_BlockStream, name="bzip2", new=bz2.BZ2Decompressor),
-    "xz": partial(_BlockStream, name="xz", new=partial(_lzma, lzma.FORMAT_XZ), padding=b"\0"),
-    # LZMA alone, the format that came before xz: one stream.
-    "lzma": partial(_BlockStream, name="LZMA", new=partial(_lzma, lzma.FORMAT_ALONE)),
+    "bz2": _bzip2,
+    "xz": _xz,
+    "lzma": _lzma,
 }
 """The opener of a file by its compression."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 
@@ -340,7 +339,7 @@ class CorpusJob(ABC, Generic[S, M]):
                 raise UsageError(f"must be lists at URLs for a template, got {name}", ("inputs",))
         # No setting of the launching machine; --overwrite must not remove the results.
         run = RunSettings(quiet=True, storage_options=settings.run.storage_options)
-        return partial(_finish, type(self), replace(settings, run=run))
+        return partial(_finish, type(self), msgspec.structs.replace(settings, run=run))
 
     def _split_tasks(self, plan: Plan) -> list[str]:
         """Return the names of the tasks of all splits of a plan, in order."""

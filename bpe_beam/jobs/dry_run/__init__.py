@@ -10,9 +10,10 @@ import math
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import replace
 
 from bpe_beam.counts.manifest import CountsManifest, read_manifest
 from bpe_beam.jobs.corpus.summary import Rows

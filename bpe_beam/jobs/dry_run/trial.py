@@ -13,11 +13,12 @@ import resource
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from bpe_beam.corpus.plan import Plan
 from bpe_beam.engines.run import scattered, workers_of

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import pyarrow as pa
@@ -84,7 +84,7 @@ class Texts:
                 rules_of_words(one) for one in tokenizers if not is_exact(one, "none", pretokenizer)
             )
             others = [*dict.fromkeys(one for one in rules if one is not None)]
-            scratch = replace(settings, output=self.storage.join(self.folder, "in-memory"))
+            scratch = structs.replace(settings, output=self.storage.join(self.folder, "in-memory"))
             in_memory = words_in_memory(scratch, others, self.storage, self.progress)
             if in_memory is not None:
                 parts, *rest = [CountedParts.in_memory(counts, workers) for counts in in_memory]

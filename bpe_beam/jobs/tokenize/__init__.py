@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 
 from msgspec import structs
 
@@ -63,7 +62,7 @@ def _to_each_format(inputs: TokenizeInputs, progress: Progress) -> TokenizeSumma
     # Formats with a place for labels first: the others take what they need of them.
     first, *others = sorted(settings.formats, key=lambda name: not shard_format(name).labelled)
     folders = {name: storage.join(settings.output, name) for name in settings.formats}
-    one = replace(settings, formats=(first,), output=folders[first])
+    one = structs.replace(settings, formats=(first,), output=folders[first])
     limit = limit_of(map(shard_format, settings.formats))
     summary = _to_one_format(structs.replace(inputs, settings=one, limit=limit), progress)
     assert isinstance(summary, TokenizeSummary)  # settings refuse a template of several formats

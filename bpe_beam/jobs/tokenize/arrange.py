@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -130,7 +129,7 @@ def _claim(
 def _tokenize(inputs: TokenizeInputs, documents: str, progress: Progress) -> CorpusResult[Manifest]:
     """Tokenize the documents into a temporary folder."""
     format_name, hashes = _kind_of_documents(inputs, documents)
-    settings = replace(
+    settings = structs.replace(
         inputs.settings,
         output=documents,
         formats=(format_name,),

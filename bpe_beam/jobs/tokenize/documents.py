@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import cached_property, partial
 from importlib import import_module
 from threading import Timer
@@ -282,7 +281,7 @@ class TokenizeJob(CorpusJob[TokenizeSettings, Manifest]):
         return remaining.in_one_step("TokenizeSplit", partial(tokenize_split.tokenize_split, task))
 
     def worker_settings(self) -> TokenizeSettings:
-        return replace(self.settings, tokenizer=self.folder.path(SHARDS_TOKENIZER_FILE))
+        return structs.replace(self.settings, tokenizer=self.folder.path(SHARDS_TOKENIZER_FILE))
 
     def manifest(self, plan: Plan, splits: list[Receipt], merged: list[Receipt]) -> Manifest:
         settings = {**framing(self.settings), **identity_of(self.settings.input)}

@@ -21,7 +21,6 @@ from bpe_beam.folders.output_folder import COUNTS, OutputFolder, RestoredFolder,
 from bpe_beam.jobs.corpus.summary import Rows
 from bpe_beam.jobs.folder_checks import same_folder
 from bpe_beam.jobs.train import summary
-from bpe_beam.jobs.train.commits import holds_merges, remove_rounds
 from bpe_beam.jobs.train.plan import ROUNDS, TrainingPlan, plan_training
 from bpe_beam.jobs.train.trainer import Trainer
 from bpe_beam.jobs.train.training_warnings import training_warnings
@@ -29,7 +28,7 @@ from bpe_beam.progress import Progress
 from bpe_beam.settings.train import TrainingSettings
 from bpe_beam.storage import Storage
 from bpe_beam.storage.json_file import with_checksum
-from bpe_beam.tokenizer.files import sentencepiece_file, transformers_files
+from bpe_beam.tokenizer.files import transformers_files
 from bpe_beam.tokenizer.files.vocab_files import vocab_txt
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training.merges.native_trainer import TrainingResult
@@ -42,6 +41,7 @@ _FILES = {
     "wordpiece": ("vocab.json", "vocab.txt", TOKENIZER_FILE),
     "word_level": ("vocab.json", TOKENIZER_FILE),
 }
+_SENTENCEPIECE_FILE = "tokenizer.model"
 _FOR_TRANSFORMERS = (transformers_files.CONFIG_FILE, transformers_files.SPECIAL_TOKENS_FILE)
 
 
@@ -85,7 +85,7 @@ def run(
         **summary.measured_rows(counting, trainer.measured),
     )
     folder.finish(SUMMARY_FILE, with_checksum(result))
-    remove_rounds(plan.storage, plan.rounds)
+    _remove_rounds(plan)
     return msgspec.structs.replace(result, **dict.fromkeys(summary.OF_THE_FILE, UNSET))
 
 
@@ -112,18 +112,28 @@ def _train(
     except UsageError:
         # A run with other settings may use the folder, unless this one has learned merges, from
         # which the same settings continue.
-        if trainer is not None and not holds_merges(plan.storage, plan.rounds):
-            remove_rounds(plan.storage, plan.rounds)
+        if trainer is not None:
+            _remove_rounds(plan, with_merges=False)
         if not plan.storage.exists(plan.rounds):
             folder.release()
         raise
+
+
+def _remove_rounds(plan: TrainingPlan, *, with_merges: bool = True) -> None:
+    """Remove the words between rounds, if there are any."""
+    if plan.storage.exists(plan.rounds):
+        # Imported here because a training in this process needs none of them.
+        from bpe_beam.jobs.train.commits import holds_merges, remove_rounds
+
+        if with_merges or not holds_merges(plan.storage, plan.rounds):
+            remove_rounds(plan.storage, plan.rounds)
 
 
 def _finished_before(
     plan: TrainingPlan, folder: OutputFolder, started: float
 ) -> summary.TrainSummary:
     """Return the summary of a folder that an earlier run finished."""
-    remove_rounds(plan.storage, plan.rounds)
+    _remove_rounds(plan)
     before = summary.read_summary(plan.storage.read_bytes(folder.path(SUMMARY_FILE)))
     of_the_run = (
         *summary.OF_THE_FILE,
@@ -195,7 +205,7 @@ def _claim(plan: TrainingPlan, words: Mapping[str, object], progress: Progress) 
 
 def _file_names(plan: TrainingPlan) -> tuple[str, ...]:
     template = () if plan.chat_template is None else (transformers_files.CHAT_TEMPLATE_FILE,)
-    sentencepiece = (sentencepiece_file.SENTENCEPIECE_FILE,) if plan.for_sentencepiece else ()
+    sentencepiece = (_SENTENCEPIECE_FILE,) if plan.for_sentencepiece else ()
     return (*_FILES[plan.settings.model], *sentencepiece, *_FOR_TRANSFORMERS, *template)
 
 
@@ -225,9 +235,7 @@ def _write_files(
         "vocab.txt": lambda: vocab_txt(spec.model),
         "merges.txt": tokenizer.merges_txt,
         TOKENIZER_FILE: lambda: tokenizer.json_bytes,
-        sentencepiece_file.SENTENCEPIECE_FILE: lambda: sentencepiece_file.write(
-            spec, {role: roles[role] for role in sentencepiece_file.ROLES if role in roles}
-        ),
+        _SENTENCEPIECE_FILE: lambda: _sentencepiece_model(tokenizer, roles),
         transformers_files.CONFIG_FILE: lambda: transformers_files.tokenizer_config(
             spec, model_input
         ),
@@ -246,3 +254,10 @@ def _write_files(
         plan.storage.write_bytes(folder.path(name), data)
         files.append(FileInfo.of(name, data))
     return files
+
+
+def _sentencepiece_model(tokenizer: Tokenizer, roles: Mapping[str, str]) -> bytes:
+    from bpe_beam.tokenizer.files import sentencepiece_file
+
+    known = {role: roles[role] for role in sentencepiece_file.ROLES if role in roles}
+    return sentencepiece_file.write(tokenizer.spec, known)

@@ -6,7 +6,6 @@ from msgspec.structs import replace
 
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.jobs.corpus.summary import Rows
-from bpe_beam.jobs.train.commits import RoundsFolder, remove_rounds
 from bpe_beam.jobs.train.local_or_distributed import learns_in_rounds
 from bpe_beam.jobs.train.plan import TrainingPlan
 from bpe_beam.progress import Progress
@@ -62,6 +61,7 @@ class Trainer:
 
     def _in_rounds(self, progress: Progress) -> TrainingResult:
         from bpe_beam.engines.run import run_summary
+        from bpe_beam.jobs.train.commits import RoundsFolder, remove_rounds
         from bpe_beam.jobs.train.rounds import RoundsJob
         from bpe_beam.workers.task_results import MetricSums
 

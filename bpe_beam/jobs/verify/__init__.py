@@ -5,7 +5,6 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -289,7 +288,7 @@ class _Folder:
         above = parent(url)
         is_part = JOB_FILE not in storage.list_names(url) and JOB_FILE in storage.list_names(above)
         outputs = (*self._settings.folders, above) if is_part else self._settings.folders
-        corpus = replace(corpus, exclude=(*corpus.exclude, *outputs))
+        corpus = structs.replace(corpus, exclude=(*corpus.exclude, *outputs))
         if manifest.can_be_arranged_again and full:
             differences = list(
                 _differences_from_text(storage, url, manifest, corpus, run, self._progress)
@@ -374,7 +373,7 @@ def _check_records(storage: Storage, job_url: str | None, manifest: Manifest) ->
 def _same_plan(storage: Storage, manifest: Manifest, corpus: InputSettings) -> Plan:
     """Return the manifest's plan over the input, which must be the files that were tokenized."""
     # The format follows from the settings of `tokenize`.
-    corpus = replace(corpus, input_format=str(manifest.settings["input_format"]))
+    corpus = structs.replace(corpus, input_format=str(manifest.settings["input_format"]))
     now = corpus_input.plan_of(storage, corpus)
     plan = plan_of(manifest, now.root)
     before = {file.name: file for file in plan.files}
@@ -456,7 +455,7 @@ def _settings(
             reading[name] = tuple(map(tuple, reading[name]))
     return TokenizeSettings(
         # Rejects are compared with the rejects of the manifest.
-        input=replace(corpus, **reading, max_rejects="100%", max_lost="100%"),
+        input=structs.replace(corpus, **reading, max_rejects="100%", max_lost="100%"),
         tokenizer=tokenizer,
         output=output,
         run=RunSettings(workers=run.workers, storage_options=run.storage_options),

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from bpe_beam.errors import require
 from bpe_beam.settings import common
 from bpe_beam.settings.common import WRITING, RunSettings
 from bpe_beam.settings.field import Settings, part
 
 
-@dataclass(frozen=True)
-class FilterCountsSettings(Settings):
+class FilterCountsSettings(Settings, frozen=True):
     """Settings of `counts filter`: a counts folder to a smaller one."""
 
     folder: str = common.counts_folder_option()

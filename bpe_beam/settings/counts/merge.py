@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from bpe_beam.errors import require
 from bpe_beam.settings.common import WRITING, RunSettings, output_option
 from bpe_beam.settings.field import Settings, option, part
 
 
-@dataclass(frozen=True)
-class MergeCountsSettings(Settings):
+class MergeCountsSettings(Settings, frozen=True):
     """Settings of `counts merge`: counts folders to one."""
 
     folders: tuple[str, ...] = option(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from bpe_beam.settings import common
 from bpe_beam.settings.common import MESSAGES, RunSettings
 from bpe_beam.settings.field import Settings, option, part
@@ -11,8 +9,7 @@ from bpe_beam.settings.field import Settings, option, part
 MAX_TOP = 1_000_000
 
 
-@dataclass(frozen=True)
-class ShowCountsSettings(Settings):
+class ShowCountsSettings(Settings, frozen=True):
     """Settings of `counts show`: the most frequent words of a counts folder."""
 
     folder: str = common.counts_folder_option()

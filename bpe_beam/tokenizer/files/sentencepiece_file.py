@@ -36,8 +36,6 @@ from bpe_beam.tokenizer.components.pretokenizers import Metaspace
 from bpe_beam.tokenizer.files.foreign_files import explained
 from bpe_beam.tokenizer.spec import TokenizerSpec
 
-SENTENCEPIECE_FILE = "tokenizer.model"  # the name of such a file in a tokenizer's folder
-
 ROLES = ("bos_token", "eos_token", "pad_token")  # the roles of control symbols that a file can name
 
 # Kinds of values, by number.

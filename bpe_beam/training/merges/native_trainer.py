@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 
 import msgspec
 import numpy as np
@@ -81,7 +80,6 @@ class NewMerges(msgspec.Struct, frozen=True):
     joined: int | None = None
 
 
-@dataclass
 class Vocabulary:
     """A vocabulary that grows by merges.
 
@@ -95,19 +93,16 @@ class Vocabulary:
         text_full: Whether training ended because the best pair needs more than `text_left`.
     """
 
-    start: InitialVocabulary
-    recipe: MergingRecipe
-    tokens: list[bytes] = field(init=False)
-    widths: list[int] = field(init=False)
-    rows: list[Row] = field(default_factory=list)
-    counts: list[int] = field(default_factory=list)
-    text_left: int = field(default_factory=lambda: MAX_TEXT)
-    text_full: bool = False
-    totals: WordTotals | None = None
-
-    def __post_init__(self) -> None:
+    def __init__(self, start: InitialVocabulary, recipe: MergingRecipe) -> None:
         """Check `vocab_size`, and take over the tokens of `start`."""
-        require_room(self.recipe.vocab_size, len(self.start.ids))
+        require_room(recipe.vocab_size, len(start.ids))
+        self.start = start
+        self.recipe = recipe
+        self.rows: list[Row] = []
+        self.counts: list[int] = []
+        self.text_left = MAX_TEXT
+        self.text_full = False
+        self.totals: WordTotals | None = None
         self.tokens = [b""] * len(self.start.tokens)
         for token, token_id in self.start.ids.items():
             if not self.start.in_bytes:

@@ -428,7 +428,7 @@ def test_a_batch_is_about_as_large_as_it_was_asked_for(tmp_path: Path) -> None:
     assert len(found.batches) < sum(batch.nbytes for batch in found.batches) // 30_000
 
 
-class _Failing(Storage):
+class _Failing(Storage, frozen=True):
     """Storage that breaks off after so many reads."""
 
     reads: ClassVar[int]

@@ -10,7 +10,6 @@ import shutil
 import signal
 import threading
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ import pytest
 import reference_evaluation as reference
 from command_line import run, run_whole
 from counted_sources import SOURCES, TEXTS, count, evaluated, rows, write_corpus
+from msgspec.structs import replace
 
 from bpe_beam import Tokenizer
 from bpe_beam.evaluation.metrics import Tally

@@ -344,7 +344,7 @@ def test_a_bin_that_cannot_be_published(tmp_path: Path) -> None:
     assert (tmp_path / f"{NAME}.bin" / "other").exists()
 
 
-class CannotPublishIdx(Storage):
+class CannotPublishIdx(Storage, frozen=True):
     """A store that fails when the .idx is to appear, after the .bin did."""
 
     @contextmanager

@@ -105,7 +105,7 @@ def test_the_verdict_on_a_window_is_of_the_windows_before_it(
 def test_the_sums_cost_nothing_while_all_records_are_usable(stream: Stream) -> None:
     read = []
 
-    class Recording(Storage):
+    class Recording(Storage, frozen=True):
         def read_bytes(self, url: str) -> bytes:
             read.append(url.rpartition("/")[2])
             return super().read_bytes(url)
