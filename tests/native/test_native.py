@@ -24,7 +24,11 @@ from compiling import (
     shared_folder,
 )
 
-PROGRAMS = sorted(str(path.relative_to(HERE)) for path in HERE.rglob("test_*.cpp"))
+# Neighbours are in different folders: two test processes compile two programs at once.
+PROGRAMS = [
+    str(path.relative_to(HERE))
+    for path in sorted(HERE.rglob("test_*.cpp"), key=lambda path: (path.name, path))
+]
 # These need Python and are tested from there: test_bindings.py, and the tests of what they bind.
 BINDINGS = set((NATIVE / "bind").glob("*.hpp"))
 
