@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import os
+import sys
 import textwrap
 from collections.abc import Mapping
 
 from bpe_beam.settings.jobs import JOBS
-from bpe_beam.terminal import wrapped_command
+from bpe_beam.terminal import columns_of, wrapped_command
 
 COMMAND = "completion"  # the command that is no job: it has no settings
 
@@ -72,9 +74,10 @@ def first_steps() -> str:
 
 def help_columns() -> int:
     """Return the width of help: the terminal's less one column, from 40 to 100."""
-    import shutil  # slow to import: only for help
-
-    return max(40, min(100, shutil.get_terminal_size().columns - 1))
+    # Not by `shutil`, which imports libraries of compression; a parser asks for each option.
+    columns = os.environ.get("COLUMNS", "")
+    width = int(columns) if columns.isdecimal() else 0
+    return max(40, min(100, (width or columns_of(sys.stdout)) - 1))
 
 
 def wrapped(text: str, columns: int, indent: str = "", later: str | None = None) -> str:

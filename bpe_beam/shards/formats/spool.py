@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,8 @@ def spool_errors(content: str, size: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        import tempfile
+
         raise DataError(
             f"{tempfile.gettempdir()}: the temporary file with {content} failed: "
             f"{error.strerror or error}; it needs {size}, and the variable TMPDIR chooses another "
@@ -38,7 +40,7 @@ class Spool:
 
     def __init__(self, content: str, size: str) -> None:
         self._content, self._size = content, size
-        self._file = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115
+        self._file: BinaryIO = BytesIO()
 
     def __enter__(self) -> Self:
         return self
@@ -50,6 +52,12 @@ class Spool:
         """Append bytes, or the bytes of an array."""
         with spool_errors(self._content, self._size):
             self._file.write(data)
+            if isinstance(self._file, BytesIO) and self._file.tell() > _IN_MEMORY:
+                import tempfile  # slow to import, and few shards need it
+
+                in_memory = self._file
+                self._file = cast(BinaryIO, tempfile.TemporaryFile())  # noqa: SIM115
+                self._file.write(in_memory.getbuffer())
 
     def blocks(self, size: int) -> Iterator[bytes]:
         """Yield all bytes in blocks; the last may be smaller."""
@@ -72,6 +80,8 @@ def mapped_rows(
 
     Each block has whole rows.
     """
+    import tempfile
+
     errors = partial(spool_errors, content, f"{8 * columns} bytes a document")
     count = 0
     with ExitStack() as opened:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import resource
 import struct
 import tempfile
@@ -19,6 +20,7 @@ from one_shard import NAME, STORAGE, pack
 
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.file_info import FileInfo
+from bpe_beam.shards.formats import spool
 from bpe_beam.shards.formats.interface import ShardFiles
 from bpe_beam.shards.formats.megatron import MegatronStream, MegatronWriter
 from bpe_beam.shards.formats.spool import Spool
@@ -502,3 +504,13 @@ def test_a_negative_id(tmp_path: Path) -> None:
         assert reader.document(2).tolist() == [4]
         with pytest.raises(DataError, match=r"\.bin: byte 8: the id is -3; expected 0 or more"):
             reader.document(0)
+
+
+def test_a_spool_moves_to_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spool, "_IN_MEMORY", 10)
+    with Spool("numbers", "much") as spooled:
+        for number in range(5):
+            spooled.write(bytes([number]) * 4)
+            assert isinstance(spooled._file, io.BytesIO) == (number < 2)
+        assert b"".join(spooled.blocks(7)) == b"".join(bytes([number]) * 4 for number in range(5))
+        assert spooled.read(18, 9) == b"\4\4"
