@@ -23,6 +23,7 @@ Write token shards, and read them in a training loop:
 
     bpe_beam.tokenize("data/*.jsonl.gz", tokenizer=tokenizer, output="tokens")
     data = bpe_beam.shards.open("tokens")
+    bpe_beam.mix(["tokens", "tokens-2"], output="mixed", mixture="mixture.yaml")
 
 The names:
 
@@ -30,6 +31,7 @@ The names:
     count       texts or files to WordCounts, in memory
     evaluate    figures of tokenizers on texts, files or counts
     tokenize    files to a folder of token shards
+    mix         folders of token shards to one, with so many tokens of each source
     Tokenizer   text to ids and back; tokenizer files
     WordCounts  words, and how often they occur
     shards      tokens folders of any format, for training loops
@@ -51,18 +53,20 @@ TYPE_CHECKING = False  # the command line handles no signal while `typing` loads
 if TYPE_CHECKING:
     from bpe_beam import shards
     from bpe_beam.api.evaluate import evaluate
+    from bpe_beam.api.mix import mix
     from bpe_beam.api.tokenize import tokenize
     from bpe_beam.api.train import count, train
     from bpe_beam.counts.word_counts import WordCounts
     from bpe_beam.tokenizer.tokenizer import Tokenizer
 
-__all__ = ["Tokenizer", "WordCounts", "count", "evaluate", "shards", "tokenize", "train"]
+__all__ = ["Tokenizer", "WordCounts", "count", "evaluate", "mix", "shards", "tokenize", "train"]
 
 _MODULES = {
     "Tokenizer": "bpe_beam.tokenizer.tokenizer",
     "WordCounts": "bpe_beam.counts.word_counts",
     "count": "bpe_beam.api.train",
     "evaluate": "bpe_beam.api.evaluate",
+    "mix": "bpe_beam.api.mix",
     "tokenize": "bpe_beam.api.tokenize",
     "train": "bpe_beam.api.train",
 }

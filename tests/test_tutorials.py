@@ -67,6 +67,16 @@ def test_languages(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_mix(tmp_path: Path) -> None:
+    *_, read = tutorial(tmp_path, "mix")
+
+    first, second = (line.split() for line in read.splitlines())
+    assert int(second[1]) > 100
+    assert 584 <= int(first[1]) < 900
+    assert first[3] == second[3]
+
+
+@pytest.mark.slow
 def test_compare(tmp_path: Path) -> None:
     shown = tutorial(tmp_path, "compare")
 
@@ -79,5 +89,5 @@ def test_compare(tmp_path: Path) -> None:
 @pytest.mark.quick
 def test_each_tutorial_has_a_test() -> None:
     names = [path.stem for path in TUTORIALS.glob("*.md")]
-    assert len(names) == 6
+    assert len(names) == 7
     assert all(f"test_{name}" in globals() for name in names)

@@ -97,6 +97,8 @@ def documented(
                 groups[group].append(_line(option, options))
         text = inspect.cleandoc(function.__doc__ or "")
         for group, lines in groups.items():
+            if not lines:
+                continue
             text += f"\n\n{group}::\n\n" + "\n".join(lines)  # a literal block of reStructuredText
         function.__doc__ = text
         parameters = inspect.signature(function).parameters.values()

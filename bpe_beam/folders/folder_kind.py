@@ -22,6 +22,7 @@ _OF_JOBS = {
     "train": A_TOKENIZER,
     "tokenize": SHARDS,
     "convert": SHARDS,
+    "mix": SHARDS,
     "stream-tokenize": WINDOWS,
     "WriteTokens windows": WINDOWS,
 }

@@ -379,7 +379,7 @@ class _Conversion:
             return manifest
         parts = [each.arranged for each in self._manifests if each.arranged]
         arranged = ArrangedPart.joined(parts) if self._sequences else UNSET
-        return replace(manifest, arranged=arranged)
+        return replace(manifest, arranged=arranged, mixture=UNSET)
 
     def _known(self) -> list[Rows]:
         """Return what is known of each new shard before it is written, for its row.

@@ -249,6 +249,7 @@ def _shards_figures(storage: Storage, path: str) -> Figures:
         "lost": losses_summary(manifest.rejects.lost),
         "settings": manifest.settings,
         "arranged": _arranged(manifest),
+        "mixture": to_builtins(manifest.mixture) if manifest.mixture else None,
         "columns": list(manifest.columns or ()) or None,
         "vocab_size": manifest.tokenizer.vocab_size,
         "shards_bytes": manifest.shards_bytes,

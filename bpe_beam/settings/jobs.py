@@ -88,6 +88,15 @@ JOBS: dict[str, Job] = {
         "Nothing is tokenized again, and the corpus is not needed. A worker has one batch of "
         "documents in memory.",
     ),
+    "mix": Job(
+        "mix.MixSettings",
+        "write exactly so many tokens of each source, from token shards of any format",
+        "bpe-beam mix --input web=tokens-web/ code=tokens-code/ --tokens 10B \\\n"
+        "      --share web=0.6,code=0.4 --sequence-length 4097 --output mixed/\n"
+        "  bpe-beam mix --input tokens/ --mixture mixture.yaml --dry-run --output mixed/",
+        "Which documents are taken depends on the documents and the seed, not on their files, "
+        "shards or formats.",
+    ),
     "verify": Job(
         "verify.VerifySettings",
         "read every shard back and check it",

@@ -9,7 +9,7 @@ and a TokenIterator reads either of them, in batches or not.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -21,8 +21,9 @@ __all__ = ["TokenDataset", "TokenIterator", "TokenSequences", "open"]
 
 
 def open(
-    url: PathName,
+    url: PathName | Sequence[PathName] | Mapping[str, PathName],
     *,
+    mixture: PathName | Mapping[str, Any] | None = None,
     storage_options: Mapping[str, Mapping[str, Any]] | None = None,
     memory: int | None = None,
 ) -> TokenDataset:
@@ -35,8 +36,15 @@ def open(
     the first open one. `d.refresh()` and `d.follow()` add the windows that finish later. Its
     manifests are read now, and the sizes of files when they are opened.
 
+    With a mixture, the documents are those that `bpe-beam mix` would write of several folders, in
+    the same order, and nothing is written. The documents are selected now, which reads the ids of
+    all documents that have none of their own, and takes 100 bytes of memory for each document.
+
     Args:
-        url: Path, or URL of any protocol of fsspec, of the folder, or of a stream's output.
+        url: Path, or URL of any protocol of fsspec, of the folder, or of a stream's output. With a
+            mixture, tokens folders; a mapping has the folder of each source.
+        mixture: The options of the mixture by name, such as `{"tokens": "10B", "share": {"web":
+            0.6, "code": 0.4}}`, or the path of a YAML file with them.
         storage_options: Settings of fsspec's file systems by protocol, such as
             `{"s3": {"endpoint_url": "http://..."}}`.
         memory: The maximum bytes of blocks of remote files in memory; also of groups of rows, in
@@ -55,7 +63,19 @@ def open(
     from bpe_beam.storage import Storage, path_name
 
     storage = Storage(storage_options or {})
-    return open_dataset(storage, path_name(url, "url"), memory=MEMORY if memory is None else memory)
+    memory = MEMORY if memory is None else memory
+    if mixture is None:
+        return open_dataset(storage, path_name(url, "url"), memory=memory)  # type: ignore[arg-type]
+    from bpe_beam.shards.mixed_reader import open_mixture
+
+    folders: list[tuple[str | None, Any]]
+    if isinstance(url, Mapping):
+        folders = [*url.items()]
+    else:
+        folders = [(None, each) for each in (url if isinstance(url, list | tuple) else [url])]
+    folders = [(name, path_name(each, "url")) for name, each in folders]
+    options = mixture if isinstance(mixture, Mapping) else path_name(mixture, "mixture")
+    return open_mixture(storage, folders, options, memory)
 
 
 def __getattr__(name: str) -> object:

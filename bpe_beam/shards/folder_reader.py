@@ -139,6 +139,11 @@ class FolderReader:
         for shard in manifest.shards:
             self._entries.append((url, replace(shard, slices=(), sources=None, changes=None)))
 
+    def first_document(self, name: str) -> int:
+        """Return the position of the first document of a shard, of a folder that is no stream."""
+        names = (entry.name for _, entry in self._entries)
+        return next(row for row, each in zip(self._rows, names, strict=False) if each == name)
+
     def document(self, index: int, dtype: stored_shard.IdType) -> stored_shard.Ids:
         """Return the ids of a document, a new array."""
         number = bisect_right(self._rows, index) - 1

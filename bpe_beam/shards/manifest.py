@@ -32,6 +32,7 @@ from bpe_beam.folders.folder_kind import SHARDS, refuse_other
 from bpe_beam.messages import shortened
 from bpe_beam.shards import shard_rows
 from bpe_beam.shards.formats import SHARD_FORMATS, TRAINER_COLUMNS, shard_format
+from bpe_beam.shards.mixture import Mixture
 from bpe_beam.shards.numbering import shard_name
 from bpe_beam.storage import Storage, json_file, redact
 from bpe_beam.vocabulary_limits import MAX_VOCAB_SIZE
@@ -118,6 +119,8 @@ class Manifest(
     ]  # the splits without tokens, in the order of the plan
     # How the documents were arranged, if they are not in the order of the corpus.
     arranged: shard_rows.ArrangedPart | UnsetType = UNSET
+    # The mixture that the documents are.
+    mixture: Mixture | UnsetType = UNSET
     # The columns for trainers that the shards have, of TRAINER_COLUMNS.
     columns: tuple[str, ...] | UnsetType = UNSET
     files: tuple[FileInfo, ...] = ()  # the other files of the folder but `__job`, sorted by name

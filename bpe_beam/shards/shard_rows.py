@@ -139,8 +139,9 @@ class Arrangement(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
     # The share of the documents that are for validation, such as `0.5%`.
     validation_share: str | None = None
     shard_tokens: Annotated[int, Meta(ge=1)] = SHARD_TOKENS  # about the maximum tokens of a shard
-    # What decides whether a document is for validation: its `text` or its `id`.
-    validation_by: Literal["text", "id"] = "id"
+    # What decides whether a document is for validation: its `text`, its `id`, or of a mixture its
+    # `tokens`.
+    validation_by: Literal["text", "id", "tokens"] = "id"
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -206,7 +207,7 @@ class ArrangedPart(
         division by texts leaves none.
         """
         rows = {"documents": self.documents, "tokens": self.tokens}
-        if self.part == PARTS[1] and self.settings.validation_by == "text":
+        if self.part == PARTS[1] and self.settings.validation_by != "id":
             rows["documents_also_in_train"] = 0
         elif self.overlap is not None:
             rows["documents_also_in_train"] = self.overlap

@@ -7,7 +7,7 @@ matter.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -55,6 +55,30 @@ def with_hashes(batch: pa.RecordBatch, text_files: Sequence[str] = ()) -> pa.Rec
         hashes = np.frombuffer(b"".join(digests), ">u8").astype(np.uint64)
         batch = batch.append_column(pa.field(column, pa.uint64()), integers(hashes))
     return batch
+
+
+def hashes_of_tokens(identities: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return uint64[n]: the hashes by which documents are divided by their tokens.
+
+    `identities` is uint64[n, 2], the hashes of `bpe_beam.shards.mixture_tables.hashes_of_tokens`.
+    """
+    data = identities.astype(">u8").tobytes()
+    return _hashes(b"tokens ", (data[at : at + 16] for at in range(0, len(data), 16)))
+
+
+def hashes_of_ids(ids: pa.Array) -> NDArray[np.uint64]:
+    """Return uint64[n]: the hashes by which `with_hashes` divides documents by their ids."""
+    return _hashes(b"id ", (str(each).encode("utf-8", "surrogatepass") for each in ids.to_pylist()))
+
+
+def _hashes(begin: bytes, values: Iterable[bytes]) -> NDArray[np.uint64]:
+    first = hashlib.blake2b(begin, digest_size=_BYTES, key=_SALT)
+    digests = []
+    for value in values:
+        hasher = first.copy()
+        hasher.update(value)
+        digests.append(hasher.digest())
+    return np.frombuffer(b"".join(digests), ">u8").astype(np.uint64)
 
 
 def for_validation(hashes: NDArray[np.uint64], share: str) -> NDArray[np.bool_]:

@@ -132,7 +132,7 @@ def test_every_declared_option_reaches_the_settings() -> None:
         "--counts": "c", "--driver-memory": "2GB", "--symbols": "bytes",
         "--merge-rounds": "distributed",
         "--output": "o.json", "--progress": "json", "--source": "en=a/*", "--weights": "en=2",
-        "--temperature": "0.5",
+        "--temperature": "0.5", "--share": "a=2", "--tokens-of": "a=2",
     }  # fmt: skip
     packed = ("--sequence-length", "9", "--packing", "best_fit")
     long = ("--max-document-tokens", "9")
@@ -156,6 +156,7 @@ def test_every_declared_option_reaches_the_settings() -> None:
             *long,
         ],
         "convert": ["a", "b", "--output", "o", "--shards", "2"],
+        "mix": ["--input", "a", "b", "--output", "o", *packed],
         "counts merge": ["a", "b", "--output", "o"],
         "counts show": ["a"],
         "counts filter": ["a", "--output", "o", "--min-count", "2"],
@@ -174,7 +175,7 @@ def test_every_declared_option_reaches_the_settings() -> None:
             if (name, flag) == ("stream-tokenize", "--runner"):
                 value = ["PrismRunner"]
             argv = list(base[name])
-            if flag in ("--counts", "--tokens") and name != "diff":
+            if flag in ("--counts", "--tokens") and name not in ("diff", "mix"):
                 del argv[:2]
             if (name, flag) == ("evaluate", "--tokens"):
                 argv.clear()

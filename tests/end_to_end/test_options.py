@@ -32,9 +32,10 @@ from bpe_beam.jobs.doctor import runners as doctor_runners
 from bpe_beam.settings.jobs import JOBS
 
 END = "<|endoftext|>"
-WRITERS = ("count", "train", "tokenize", "convert", "stream-tokenize", "quickstart")
+WRITERS = ("count", "train", "tokenize", "convert", "mix", "stream-tokenize", "quickstart")
 READERS = ("count", "train", "tokenize")
 SEQUENCES = ("--sequence-length", "32")
+LABELLED = ("--input", "{shared}/labelled", "--share", "labelled=1")
 
 
 @dataclass
@@ -59,6 +60,7 @@ class Ground:
             "tokenize": ["--input", self.shared / "a.jsonl", *tokenizer],
             "stream-tokenize": ["--input", self.shared / "a.jsonl", *tokenizer, *NEEDED],
             "convert": [self.shared / "tokens", "--shards", "2"],
+            "mix": ["--input", self.shared / "tokens", "--tokens", "400"],
             "verify": [self.shared / "tokens"],
             "blend": [self.shared / "tokens"],
             "evaluate": ["--input", self.shared / "a.jsonl", *tokenizer],
@@ -258,6 +260,7 @@ def options_of_storage(ground: Ground, job: str) -> None:
     options = ("--storage-options", json.dumps(of_dir))
     url = {
         "convert": ["dir://tokens", "--shards", "2", "--output", "dir://made-by-convert"],
+        "mix": ["--input", "dir://tokens", "--tokens", "9", "--output", "dir://made-by-mix"],
         "verify": ["dir://tokens"],
         "blend": ["dir://tokens"],
         "evaluate": ["--counts", "dir://counts", "--tokenizer", "dir://tok/tokenizer.json"],
@@ -332,6 +335,7 @@ def begin_anew(ground: Ground, job: str) -> None:
         "train": ("--min-frequency", "3"),
         "tokenize": ("--append", END),
         "convert": ("--format", "flat"),
+        "mix": ("--format", "flat"),
         "quickstart": (),
     }[job]
     ground.seen(job)
@@ -653,6 +657,58 @@ def estimate(ground: Ground, job: str) -> None:
     assert ran.code == 0
     assert "the same without --dry-run" in ran.err
     assert not (ground.own / "out").exists()
+
+
+def asked_only(ground: Ground, job: str) -> None:
+    """The table, and no output."""
+    ran = ground.run(job, "--dry-run")
+    assert (ran.code, "tokens to" in ran.err) == (0, True)
+    assert not (ground.own / "out").exists()
+
+
+def mixed_folders(ground: Ground, job: str) -> None:
+    """One folder instead of another; with a name the documents have another source."""
+    seen = []
+    for number, folder in enumerate(("tokens", "b=tokens", "tokens3")):
+        name, equals, path = folder.rpartition("=")
+        base = ["--input", f"{name}{equals}{ground.shared / path}", "--tokens", "400"]
+        ground.patch.setattr(Ground, "base", lambda *_, base=base: base)
+        seen.append(ground.seen(job, out=str(number)))
+    assert len({repr(each) for each in seen}) == 3
+
+
+def shares(ground: Ground, job: str) -> None:
+    """Other shares give other documents; several sources need them."""
+    two = ("--input", ground.shared / "tokens", ground.shared / "tokens3")
+    one, other = (
+        ground.seen(job, *two, "--share", f"tokens=1,tokens3={share}", out=share)
+        for share in ("1", "2")
+    )
+    assert one != other
+    ran = ground.run(job, *two, out="never")
+    assert (ran.code, "--share is missing" in ran.message) == (2, True)
+
+
+def tokens_of_each(ground: Ground, job: str) -> None:
+    """In place of the tokens of the mixture, with the same result."""
+    same = ground.seen(job)
+    ground.patch.setattr(Ground, "base", lambda *_: ["--input", ground.shared / "tokens"])
+    assert ground.seen(job, "--tokens-of", "tokens=400", out="same") == same
+    ran = ground.run(job, out="never")
+    assert (ran.code, "are both missing" in ran.message) == (2, True)
+
+
+def mixture_in_a_file(ground: Ground, job: str) -> None:
+    """A file sets the options of a mixture."""
+    file = ground.own / "mixture.yaml"
+    file.write_text("tokens: 300\nseed: 3\n")
+    ground.patch.setattr(Ground, "base", lambda *_: ["--input", ground.shared / "tokens"])
+    assert ground.seen(job, "--mixture", file) == ground.seen(
+        job, "--tokens", "300", "--seed", "3", out="same"
+    )
+    file.write_text("token: 300\n")
+    ran = ground.run(job, "--mixture", file, out="never")
+    assert (ran.code, "did you mean tokens?" in ran.message) == (2, True)
 
 
 def one_of_two(*tokenizers: str) -> Case:
@@ -1012,6 +1068,37 @@ CASES: dict[str, dict[str, Case]] = {
         "--shards": divided,
         "--columns": changes("--columns", "labels", base=("--format", "arrow")),
     },
+    "mix": {
+        **RUNNING,
+        "--input": mixed_folders,
+        "--tokens": changes("--tokens", "300"),
+        "--share": shares,
+        "--tokens-of": tokens_of_each,
+        "--max-epochs": changes("--tokens", "9k", "--max-epochs", "9"),
+        "--skip-tokens": changes("--skip-tokens", "300"),
+        "--seed": changes("--seed", "1"),
+        "--mixture": mixture_in_a_file,
+        "--duplicates": changes(
+            *("--duplicates", "drop"),
+            base=("--input", "again={shared}/tokens3", "--share", "again=1,tokens=1"),
+        ),
+        "--identity": changes("--identity", "tokens", base=LABELLED),
+        "--format": changes("--format", "flat"),
+        "--columns": changes("--columns", "labels", base=("--format", "arrow")),
+        "--sequence-length": changes("--sequence-length", "16"),
+        "--packing": changes("--packing", "best_fit", base=SEQUENCES),
+        "--max-documents-per-sequence": changes(
+            "--max-documents-per-sequence", "1", base=(*SEQUENCES, "--packing", "best_fit")
+        ),
+        "--pad-token": changes("--pad-token", END, base=(*SEQUENCES, "--packing", "best_fit")),
+        "--shuffle-seed": changes("--shuffle-seed", "1"),
+        "--validation-share": changes("--validation-share", "40%"),
+        "--validation-by": changes(
+            "--validation-by", "id", base=(*LABELLED, "--validation-share", "40%")
+        ),
+        "--shard-tokens": changes("--shard-tokens", "100"),
+        "--dry-run": asked_only,
+    },
     "verify": {
         **COMMON,
         "folder": positional("{shared}/tokens2"),
@@ -1115,6 +1202,8 @@ def shared(tmp_path_factory: pytest.TempPathFactory, texts: list[str]) -> Path:
         ("train", "--input", folder / "b.txt", *size, "--output", folder / "other"),
         ("tokenize", *arguments, *tokenizer, "--output", folder / "tokens"),
         ("tokenize", *arguments, *tokenizer, "--append", END, "--output", folder / "tokens2"),
+        ("convert", folder / "tokens", "--format", "flat", "--output", folder / "tokens3"),
+        ("tokenize", *arguments, *tokenizer, "--format", "arrow", "--output", folder / "labelled"),
     ):
         assert run(*job).code == 0
     # Ids that mean other bytes.

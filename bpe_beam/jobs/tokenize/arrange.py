@@ -17,20 +17,18 @@ from msgspec import UNSET, structs, to_builtins
 from bpe_beam.errors import UsageError
 from bpe_beam.folders.artifact_names import MANIFEST_FILE, SHARDS_TOKENIZER_FILE, TOKEN_COUNTS_FILE
 from bpe_beam.folders.claim import Takeover, claim_folder
-from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.output_folder import (
     DOCUMENTS,
     OutputFolder,
-    RestoredFolder,
-    RestoredTask,
     recorded_job,
 )
 from bpe_beam.folders.receipts import WORK
+from bpe_beam.jobs.arranged_shards import restored_parts
 from bpe_beam.jobs.corpus import input as corpus_input
 from bpe_beam.jobs.corpus.job import CorpusResult
 from bpe_beam.jobs.corpus.summary import source_figures
 from bpe_beam.jobs.shard_folder_files import inside, write_small_files
-from bpe_beam.jobs.tokenize.arrange_steps import ArrangeSteps, files_inside
+from bpe_beam.jobs.tokenize.arrange_steps import ArrangeSteps
 from bpe_beam.jobs.tokenize.documents import (
     TokenizeInputs,
     TokenizeJob,
@@ -45,7 +43,6 @@ from bpe_beam.settings.tokenize import ArrangementSettings
 from bpe_beam.shards.formats import LABELLED_FORMAT, PLAIN_FORMAT, shard_format
 from bpe_beam.shards.manifest import Manifest, index_names, read_manifest
 from bpe_beam.shards.shard_rows import NO_CHANGES, ArrangedPart, Arrangement
-from bpe_beam.storage import Storage, redact
 from bpe_beam.workers.arrange.task import RANKS
 from bpe_beam.workers.reject_limits import CorpusTotals
 from bpe_beam.workers.task_results import MetricSums
@@ -120,7 +117,7 @@ def _claim(
         ],
         settings.run.overwrite,
         final=inside(parts[0], MANIFEST_FILE),
-        restore=partial(_restore, inputs.storage, settings.output, parts),
+        restore=partial(restored_parts, inputs.storage, settings.output, parts),
         takeover=_TAKEOVER,
         warn=progress.warn,
     )
@@ -208,20 +205,3 @@ def _summary(
         sources=source_figures(corpus.sources),
         documents_changed=to_builtins(changes) or UNSET,
     )
-
-
-def _restore(storage: Storage, output: str, parts: Sequence[str], _: bytes) -> RestoredFolder:
-    """Return a finished folder: all tasks run again if a file is missing or changed."""
-    files: list[FileInfo] = []
-    jobs = set()
-    for part in parts:
-        url = storage.join(output, *inside(part, MANIFEST_FILE).split("/"))
-        # Not by `read_manifest`, which refuses a folder whose manifest is missing.
-        manifest = Manifest.from_bytes(storage.read_bytes(url), redact(url))
-        jobs.add(manifest.job_fingerprint)
-        written = [*manifest.rejects.files, *filter(None, [manifest.token_counts])]
-        written += (file for shard in manifest.shards for file in shard.files)
-        files += files_inside(part, written)
-    # Manifests of several jobs belong to none of them.
-    job = (jobs.pop() or None) if len(jobs) == 1 else None
-    return RestoredFolder(job, {"shards": RestoredTask(tuple(files), None)})

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from itertools import chain
-from typing import Any
 
-import numpy as np
-from msgspec import UNSET, Struct, UnsetType, structs, to_builtins
-from numpy.typing import NDArray
+from msgspec import UNSET, Struct, UnsetType, structs
 
 from bpe_beam.corpus.plan import InputFile, Plan
-from bpe_beam.corpus.read_settings import FIELDS, ReadSettings
+from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.counts.manifest import CountsManifest
 from bpe_beam.counts.manifest import read_manifest as read_counts_manifest
 from bpe_beam.engines.run import local_workers, workers_of
@@ -33,16 +29,17 @@ from bpe_beam.folders.job_json import JobRecord
 from bpe_beam.folders.output_folder import COUNTS as COUNTS_FOLDER
 from bpe_beam.folders.receipts import TaskFolder
 from bpe_beam.jobs.corpus import input as corpus_input
-from bpe_beam.messages import and_more, shortened
+from bpe_beam.jobs.verify.arranged import (
+    differences_from_folders,
+    differences_from_text,
+    documents_of_other_parts,
+)
+from bpe_beam.messages import and_more
 from bpe_beam.progress import Progress
-from bpe_beam.settings.common import InputSettings, RunSettings
-from bpe_beam.settings.tokenize import ArrangementSettings, TokenizeSettings
+from bpe_beam.settings.common import InputSettings
 from bpe_beam.settings.verify import VerifySettings
-from bpe_beam.shards.dataset import open_dataset
-from bpe_beam.shards.document_batches import bounds_of
-from bpe_beam.shards.formats import shard_format
 from bpe_beam.shards.manifest import Manifest, read_manifest, tokens_folders
-from bpe_beam.shards.verify import compare_split, verify
+from bpe_beam.shards.verify import verify
 from bpe_beam.shards.windows import chosen_folders, is_stream
 from bpe_beam.storage import Storage, redact
 from bpe_beam.storage.names import absolute, parent
@@ -192,6 +189,9 @@ class _Folder:
             count = len(problems) + report.problem_count
             raise self._not_whole([*problems, *report.problems], count)
         _check_records(self._storage, job_url, manifest)
+        misplaced = list(documents_of_other_parts(self._storage, self._url, manifest))
+        if misplaced:
+            raise DataError(_problems(self._url, misplaced, len(misplaced)))
         compared = None if corpus is None else self._compare_with_corpus(corpus, manifest)
         # The shards have what the manifest says: this has been compared.
         figures = VerifiedFolder(
@@ -289,19 +289,19 @@ class _Folder:
         is_part = JOB_FILE not in storage.list_names(url) and JOB_FILE in storage.list_names(above)
         outputs = (*self._settings.folders, above) if is_part else self._settings.folders
         corpus = structs.replace(corpus, exclude=(*corpus.exclude, *outputs))
-        if manifest.can_be_arranged_again and full:
-            differences = list(
-                _differences_from_text(storage, url, manifest, corpus, run, self._progress)
-            )
+        again = manifest.can_be_arranged_again or bool(manifest.mixture)
+        if again and full:
+            made_of = differences_from_folders if manifest.mixture else differences_from_text
+            differences = list(made_of(storage, url, manifest, corpus, run, self._progress))
         else:
             require(
                 manifest.has_plan,
                 "must not be given: no plan says which text is in which shard, since these were "
                 "arranged, joined, divided or written by a pipeline",
                 "inputs",
-                remedy="leave it out, or verify the folder that tokenize wrote"
-                if not manifest.can_be_arranged_again
-                else "give {full} too",
+                remedy="give {full} too"
+                if again
+                else "leave it out, or verify the folder that tokenize wrote",
             )
             plan = _same_plan(storage, manifest, corpus)
             if not full:
@@ -309,8 +309,10 @@ class _Folder:
             differences = self._differences_from_splits(manifest, plan)
         if differences:
             raise DataError(_problems(url, differences, len(differences)))
-        again = " and arranged" if manifest.can_be_arranged_again else ""
-        return f"every token, with the corpus encoded{again} again"
+        if manifest.mixture:
+            return "every token, with the folders mixed again"
+        arranged = " and arranged" if again else ""
+        return f"every token, with the corpus encoded{arranged} again"
 
     def _differences_from_splits(self, manifest: Manifest, plan: Plan) -> list[str]:
         """Encode every split again, some at once, and compare it with its shard."""
@@ -394,117 +396,3 @@ def _shown(file: InputFile | None) -> str:
         return "missing"
     packed = "" if file.compression == "none" else f" in {file.compression}"
     return f"{file.size:,} bytes of {file.format}{packed}"
-
-
-# ---- arranged shards: where a document is follows from the lengths of all documents ----
-
-Batch = tuple[NDArray[np.uint32], NDArray[np.int64]]
-
-_BATCH_TOKENS = 1 << 20
-
-
-def _differences_from_text(
-    storage: Storage,
-    folder: str,
-    manifest: Manifest,
-    input_settings: InputSettings,
-    run: RunSettings,
-    progress: Progress,
-) -> Iterator[str]:
-    """Arrange a corpus again, in a temporary folder, and compare it with a folder.
-
-    Yields:
-        The first difference of each shard that has one, and of the manifest.
-    """
-    from bpe_beam.jobs import tokenize  # an import that other folders do not need
-
-    assert manifest.arranged
-    with tempfile.TemporaryDirectory(prefix="bpe-beam-verify-") as scratch:
-        again = storage.join(scratch, "tokens")
-        tokenizer = storage.join(folder, SHARDS_TOKENIZER_FILE)
-        try:
-            tokenize.run(_settings(manifest, tokenizer, again, input_settings, run), progress)
-        except DataError as error:
-            # Its remedies name options of `tokenize`, and files that are removed.
-            raise DataError(
-                f"the corpus cannot be tokenized and arranged as it was for {redact(folder)}: "
-                f"{error.problem}",
-                remedy="name the corpus that was tokenized with {inputs}",
-            ) from error
-        again = storage.join(again, *filter(None, [manifest.arranged.part]))
-        expected = read_manifest(storage, again)
-        yield from _compared_shards(storage, folder, manifest, again)
-        stored, now = to_builtins(manifest.arranged), to_builtins(expected.arranged)
-        yield from _differences("arranged", stored, now)
-
-
-def _settings(
-    manifest: Manifest, tokenizer: str, output: str, corpus: InputSettings, run: RunSettings
-) -> TokenizeSettings:
-    """Return the settings of `tokenize` that made the shards."""
-    encoding: dict[str, Any] = manifest.encoding
-    if isinstance(encoding["allowed_special"], list):
-        encoding["allowed_special"] = tuple(encoding["allowed_special"])
-    assert manifest.arranged
-    arranging = structs.asdict(manifest.arranged.settings)
-    if arranging["validation_share"] is None:
-        del arranging["validation_by"]
-    reading = manifest.reading
-    for name in (*FIELDS, "sources"):
-        if isinstance(reading.get(name), list):
-            reading[name] = tuple(map(tuple, reading[name]))
-    return TokenizeSettings(
-        # Rejects are compared with the rejects of the manifest.
-        input=structs.replace(corpus, **reading, max_rejects="100%", max_lost="100%"),
-        tokenizer=tokenizer,
-        output=output,
-        run=RunSettings(workers=run.workers, storage_options=run.storage_options),
-        formats=(manifest.format,),
-        **encoding,
-        arranging=ArrangementSettings(**arranging),
-    )
-
-
-def _differences(name: str, stored: Any, now: Any) -> Iterator[str]:
-    """Yield each value of the manifest that the corpus does not give, by the name of its field."""
-    if isinstance(stored, dict) or isinstance(now, dict):
-        keys = dict.fromkeys([*(stored or {}), *(now or {})])
-        for key in keys:
-            yield from _differences(f"{name}.{key}", (stored or {}).get(key), (now or {}).get(key))
-    elif stored != now:
-        before, after = (
-            "none" if value is None else value if isinstance(value, str) else shortened(value)
-            for value in (stored, now)
-        )
-        yield f"{MANIFEST_FILE}: {name} is {before}; the corpus gives {after}"
-
-
-def _compared_shards(
-    storage: Storage, folder: str, manifest: Manifest, again: str
-) -> Iterator[str]:
-    """Yield the first difference of each shard; the others may have other bounds."""
-    dataset, first = open_dataset(storage, again), 0
-    unit = "documents" if manifest.sequences is None else "sequences"
-    for shard in manifest.shards:
-        expected = _batches(dataset[first : first + shard.documents])
-        first += shard.documents
-        with shard_format(manifest.format).reader(storage, folder, shard.name) as reader:
-            difference = compare_split(reader, expected, unit=unit)
-        if difference is not None:
-            yield f"{shard.name}: {difference}"
-    if first < len(dataset):
-        yield f"{folder}: {len(dataset) - first:,} {unit} of the corpus are missing at the end"
-
-
-def _batches(documents: Iterable[NDArray[np.uint32]]) -> Iterator[Batch]:
-    """Yield documents as `compare_split` takes them, about a million tokens at a time."""
-    batch: list[NDArray[np.uint32]] = []
-    weight = 0
-    for ids in documents:
-        batch.append(ids)
-        weight += ids.size + 1
-        if weight > _BATCH_TOKENS:
-            yield np.concatenate(batch), bounds_of(np.array([*map(len, batch)]))
-            batch, weight = [], 0
-    if batch:
-        yield np.concatenate(batch), bounds_of(np.array([*map(len, batch)]))

@@ -80,7 +80,8 @@ class Measured:
         if length is None:
             return [total.documents for total in totals]
         if not arrangement.is_best_fit:
-            return [-(-total.tokens // length) for total in totals]
+            more = 0 if self._task.whole_sequences else length - 1
+            return [(total.tokens + more) // length for total in totals]
         # The numbers of slices of each length before each shard, and in total.
         ranks = np.zeros(len(totals) * (length + 1), np.int64)
         with folder.storage.create(self._task.ranks) as file:

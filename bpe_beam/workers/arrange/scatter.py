@@ -13,7 +13,7 @@ import functools
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -26,12 +26,16 @@ from bpe_beam.shards import packing
 from bpe_beam.shards.document_batches import bounds_of
 from bpe_beam.shards.formats.spool import spool_errors
 from bpe_beam.shards.stored_shard import RangeFile
+from bpe_beam.storage import Storage
 from bpe_beam.storage.hashing import HashingFile
 from bpe_beam.workers.arrange.measure import divided, read_documents
 from bpe_beam.workers.arrange.task import LABELS, STAGE, ArrangeTask, DocumentsShard
 from bpe_beam.workers.split_task import require_visible, task_name
 from bpe_beam.workers.task_results import TaskResult
 from bpe_beam.workers.unused_memory import release_unused_memory
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 BUFFER_BYTES = 32 << 20  # the bytes of slices that a worker has in memory before it writes them
 
@@ -48,7 +52,7 @@ def scatter_shard(task: ArrangeTask, element: str) -> TaskResult:
     require_visible(folder.storage, folder.url, task.documents)
     name = task_name("scatter", shard.index, task.shards)
     file_name = f"{WORK}/{name}.bin"
-    layouts = [_layout(task, number, shard) for number in range(len(task.parts))]
+    layouts = [layout_of(task, number, shard) for number in range(len(task.parts))]
     firsts = np.cumsum([0, *(part.shards for part in task.parts)])
     with (
         folder.storage.create(folder.path(file_name)) as stored,
@@ -76,7 +80,8 @@ def scatter_shard(task: ArrangeTask, element: str) -> TaskResult:
     return TaskResult([folder.path(file_name)])
 
 
-def _layout(task: ArrangeTask, part: int, shard: DocumentsShard) -> packing.Layout:
+def layout_of(task: ArrangeTask, part: int, shard: DocumentsShard) -> packing.Layout:
+    """Return what divides the documents of a part of a measured shard into slices."""
     arrangement, before = task.arrangement, shard.before[part]
     if arrangement.sequence_length is None:
         return packing.WholeDocuments(before.documents)
@@ -145,7 +150,7 @@ class BlockFileWriter:
         self._spool = tempfile.SpooledTemporaryFile(max_size=1)  # noqa: SIM115
         self._spooled: list[list[int]] = []  # where each block begins there, and the end
 
-    def __enter__(self) -> BlockFileWriter:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -193,6 +198,18 @@ def _spooling() -> AbstractContextManager[None]:
     return spool_errors("the slices of documents", "about the bytes of the shard's ids")
 
 
+def block_of(
+    storage: Storage, url: str, schema: pa.Schema, number: int, blocks: int
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of one of the blocks of a block file."""
+    with RangeFile(storage, url) as file:
+        table_at = file.size - 8 * (blocks + 1)
+        start, stop = np.frombuffer(file.read(table_at + 8 * number, 16), "<i8").tolist()
+        block = pa.BufferReader(file.read(start, stop - start))
+    while block.tell() < block.size():
+        yield pa.ipc.read_record_batch(pa.ipc.read_message(block), schema)
+
+
 def read_block(task: ArrangeTask, files: Sequence[str], shard: int) -> pa.Table:
     """Return the slices of a new shard from all block files, whose ids are one array.
 
@@ -202,12 +219,7 @@ def read_block(task: ArrangeTask, files: Sequence[str], shard: int) -> pa.Table:
     ids, ends = bytearray(), [np.zeros(1, np.int64)]
     others = [schema.empty_table().drop_columns("ids")]
     for url in files:
-        with RangeFile(task.folder.storage, url) as file:
-            table_at = file.size - 8 * (task.new_shards + 1)
-            start, stop = np.frombuffer(file.read(table_at + 8 * shard, 16), "<i8").tolist()
-            blocks = pa.BufferReader(file.read(start, stop - start))
-        while blocks.tell() < blocks.size():
-            batch = pa.ipc.read_record_batch(pa.ipc.read_message(blocks), schema)
+        for batch in block_of(task.folder.storage, url, schema, shard, task.new_shards):
             bounds, data = _bytes_of(batch.column("ids"))
             ends.append(bounds[1:] - bounds[0] + len(ids))
             ids += data[bounds[0] : bounds[-1]]

@@ -137,6 +137,7 @@ class ArrangeTask:
     ranks: str  # the file of the numbers of slices of each length before each shard, and in total
     encoding: Encoding
     by_source: bool  # whether the documents have sources
+    whole_sequences: bool = False  # whether tokens that fill no sequence at the end are left out
     parts: tuple[PartPlan, ...] = ()  # the plans of the parts; empty until all shards are measured
 
     @property

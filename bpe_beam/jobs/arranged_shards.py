@@ -1,0 +1,217 @@
+"""New shards of arranged documents: their steps run on any engine, and their folders are finished.
+
+The jobs that arrange documents say which steps there are and what the manifests describe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from types import MappingProxyType
+
+from msgspec import UNSET, structs
+
+from bpe_beam.engines.run import run_steps
+from bpe_beam.engines.steps import EngineSettings, Steps
+from bpe_beam.folders.artifact_names import MANIFEST_FILE
+from bpe_beam.folders.file_info import FileInfo
+from bpe_beam.folders.output_folder import OutputFolder, RestoredFolder, RestoredTask
+from bpe_beam.folders.receipts import Publication, Receipt, TaskFolder
+from bpe_beam.jobs.shard_folder_files import copy_rejects, inside, write_small_files
+from bpe_beam.progress import Progress
+from bpe_beam.shards import shard_rows
+from bpe_beam.shards.manifest import NO_PLAN, Manifest, Rejects, with_files
+from bpe_beam.storage import Storage, redact
+from bpe_beam.tokenizer.tokenizer import Tokenizer
+from bpe_beam.workers.arrange import planning
+from bpe_beam.workers.arrange.task import STAGE, ArrangeTask, PartPlan, PartSums
+from bpe_beam.workers.task_results import MetricSums
+
+
+class ArrangedShards:
+    """Runs the steps of a job in its folder, and finishes the folder.
+
+    Args:
+        run: Where the tasks run.
+        folder: The output folder.
+        task: What the tasks share.
+        documents: The manifest of the documents.
+        tokenizer: Their tokenizer.
+        progress: Gets the reports.
+    """
+
+    def __init__(
+        self,
+        run: EngineSettings,
+        folder: OutputFolder,
+        task: ArrangeTask,
+        documents: Manifest,
+        tokenizer: Tokenizer,
+        progress: Progress,
+    ) -> None:
+        self._settings = run
+        self._folder = folder
+        self._task = task
+        self._documents = documents
+        self._tokenizer = tokenizer
+        self._progress = progress
+
+    # ---- defined by the jobs ----
+
+    def described_part(self, number: int, padding: int = 0) -> shard_rows.ArrangedPart:
+        """Return the description of the shards of a part, for its manifest."""
+        raise NotImplementedError
+
+    def total(self, number: int) -> PartSums:
+        """Return the documents of a part, and the tokens that its shards have of them."""
+        raise NotImplementedError
+
+    def write_counts(self, number: int, manifest: Manifest) -> FileInfo:
+        """Write how often each id occurs in the documents of a part."""
+        raise NotImplementedError
+
+    # ---- the same for all ----
+
+    def remaining(self, tasks: Sequence[str]) -> list[int]:
+        """Return the numbers of the tasks to run; forget receipts of other documents."""
+        remaining: list[int] = []
+        unfit: list[Receipt] = []
+        for index, receipt in enumerate(map(self._folder.receipt, tasks)):
+            if receipt is None or receipt.stats.get("made_of") != self._task.made_of:
+                remaining.append(index)
+                unfit += [receipt] if receipt is not None else []
+        self._folder.forget(unfit)
+        return remaining
+
+    def run(
+        self,
+        steps: Callable[[ArrangeTask], Steps],
+        tasks: int,
+        tokens: Mapping[str, int] = MappingProxyType({}),
+    ) -> None:
+        """Run steps in a new folder of a run; `tokens` has what tasks read, if they report it."""
+        folder = self._folder
+        run = folder.new_run()
+        task = replace(self._task, folder=run.for_workers())
+        total = sum(tokens.values())
+        with (
+            self._progress.stage(STAGE, total, "tokens read") if tokens else nullcontext() as stage
+        ):
+
+            def watch() -> None:
+                if stage is not None:  # workers on other machines report to none
+                    stage.at_least(sum(tokens.get(name, 0) for name in run.finished_tasks()))
+
+            run_steps(
+                self._settings,
+                "Arrange",
+                steps(task),
+                tasks,
+                MetricSums(),
+                watch,
+                min_ram="1GB",
+            )
+        folder.require_ours()
+        folder.take(run, all_files=False)
+
+    def finish(self, plans: Sequence[PartPlan]) -> list[Manifest]:
+        """Give the new shards their final names, and write the manifest of each part."""
+        folder, storage = self._folder, self._folder.storage
+        publications: list[Publication] = []
+        manifests: list[Manifest] = []
+        for number, plan in enumerate(plans):
+            numbered, manifest = self._numbered(number, plan)
+            publications += [_moved_into(plan.name, each) for each in numbered]
+            manifests.append(manifest)
+            storage.make_folder(folder.path(plan.name) if plan.name else folder.url)
+        folder.publish(publications)
+        rejects = manifests[0].rejects.files
+        copy_rejects(folder, self._task.documents, rejects, plans[0].name)
+        tokenizer = self._tokenizer.json_bytes
+        counts = [self.write_counts(*each) for each in enumerate(manifests)]
+        for number, plan in enumerate(plans):
+            write_small_files(folder, manifests[number], tokenizer, plan.name)
+            manifests[number] = with_files(
+                manifests[number], tokenizer, counts[number], job=folder.fingerprint
+            )
+        for plan, manifest in zip(plans[1:], manifests[1:], strict=True):
+            url = folder.path(inside(plan.name, MANIFEST_FILE))
+            storage.write_bytes(url, manifest.to_bytes())
+        folder.finish(inside(plans[0].name, MANIFEST_FILE), manifests[0].to_bytes())
+        return manifests
+
+    def _numbered(self, number: int, plan: PartPlan) -> tuple[list[Publication], Manifest]:
+        """Return the new shards of a part with their final names there, and their manifest."""
+        folder, documents = self._folder, self._documents
+        names = [plan.task(shard) for shard in range(plan.shards)]
+        receipts = [*map(folder.all_receipts(names).__getitem__, names)]
+        total = self.total(number)
+        numbered = planning.numbered_shards(receipts, total)
+        if isinstance(numbered, int):
+            folder.forget(receipts)
+            raise planning.other_tokens(folder.url, numbered, total)
+        rows = numbered.rows
+        rejects = Rejects({}, ())
+        if number == 0 and documents.rejects.files:
+            # They belong to the whole corpus: no shard has them.
+            rejects = documents.rejects
+            rows.append(
+                shard_rows.shard_row((), 0, len(names), rejects=sum(rejects.by_reason.values()))
+            )
+        manifest = structs.replace(
+            documents,
+            **shard_rows.manifest_rows(rows),
+            format=self._task.shard_format,
+            plan=NO_PLAN,
+            rejects=rejects,
+            arranged=self.described_part(number, numbered.padding),
+            columns=self._task.origin.columns or UNSET,
+        )
+        return numbered.publications, manifest
+
+    def folder_of(self, number: int) -> str:
+        """Return the folder of the shards of a part."""
+        part = self._task.arrangement.parts[number]
+        return self._folder.path(part) if part else self._folder.url
+
+
+def unsynced(task: ArrangeTask) -> ArrangeTask:
+    """Return the same task for steps whose files are temporary."""
+    folder = task.folder
+    return replace(task, folder=TaskFolder(folder.storage.unsynced, folder.url, folder.fingerprint))
+
+
+def added_texts(parts: Sequence[shard_rows.PartTexts]) -> shard_rows.PartTexts:
+    """Return the sums over the shards of documents."""
+    sources = shard_rows.added_sources(each.sources for each in parts)
+    return shard_rows.PartTexts(sum(each.text_bytes for each in parts), sources)
+
+
+def restored_parts(storage: Storage, output: str, parts: Sequence[str], _: bytes) -> RestoredFolder:
+    """Return a finished folder: all tasks run again if a file is missing or changed."""
+    files: list[FileInfo] = []
+    jobs = set()
+    for part in parts:
+        url = storage.join(output, *inside(part, MANIFEST_FILE).split("/"))
+        # Not by `read_manifest`, which refuses a folder whose manifest is missing.
+        manifest = Manifest.from_bytes(storage.read_bytes(url), redact(url))
+        jobs.add(manifest.job_fingerprint)
+        written = [*manifest.rejects.files, *filter(None, [manifest.token_counts])]
+        written += (file for shard in manifest.shards for file in shard.files)
+        files += _files_inside(part, written)
+    # Manifests of several jobs belong to none of them.
+    job = (jobs.pop() or None) if len(jobs) == 1 else None
+    return RestoredFolder(job, {"shards": RestoredTask(tuple(files), None)})
+
+
+def _files_inside(part: str, files: Sequence[FileInfo]) -> tuple[FileInfo, ...]:
+    """Return files under their names below the output."""
+    return tuple(structs.replace(file, name=inside(part, file.name)) for file in files)
+
+
+def _moved_into(part: str, publication: Publication) -> Publication:
+    """Return a publication whose final names are in the folder of a part."""
+    moves = tuple((name, inside(part, final)) for name, final in publication.moves)
+    files = _files_inside(part, publication.receipt.files)
+    return Publication(structs.replace(publication.receipt, files=files), moves)
