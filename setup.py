@@ -18,6 +18,12 @@ from setuptools.errors import BaseError, CompileError, LinkError
 NATIVE = Path("bpe_beam/native")
 NANOBIND = "nanobind>=3.1,<4"
 FLAGS = ["-std=c++20", "-O3", "-g0", "-fvisibility=hidden", "-DNDEBUG", "-DNB_COMPACT_ASSERTIONS"]
+FLAGS_OF_UNITS = {
+    # It reads Python's structs through pointers of other types.
+    "nanobind": ["-fno-strict-aliasing"],
+    # Its doubles are equal on all processors only if no multiplication and addition are one.
+    "bind_unigram": ["-ffp-contract=off"],
+}
 MAX_SHOWN = 200
 COMPILER_MEMORY = 700 << 20  # bytes, more than the largest unit takes
 
@@ -75,8 +81,7 @@ class BuildNative(build_ext):  # type: ignore[misc]
         ]
 
         def compile_one(source: str) -> None:
-            # nanobind reads Python's structs through pointers of other types.
-            flags = ["-fno-strict-aliasing"] if Path(source).stem == "nanobind" else []
+            flags = FLAGS_OF_UNITS.get(Path(source).stem, [])
             compile_all([source], output_dir, **arguments, extra_preargs=flags)
 
         with ThreadPoolExecutor(self.parallel or _processes()) as pool:

@@ -19,6 +19,7 @@ TABLES = sorted(path for path in NATIVE.rglob("*.cpp") if path.parent.name != "b
 """What a program is linked with: the generated tables."""
 
 WARNINGS = ["-std=c++20", "-g1", "-Wall", "-Wextra", "-Werror", f"-I{NATIVE}", f"-I{HERE}"]
+WARNINGS += ["-ffp-contract=off"]  # as setup.py
 RUN_BY = shlex.split(os.environ.get("BPE_BEAM_RUN_BY", ""))
 """What runs the programs of a compiler for other processors, such as qemu-aarch64; it has no
 sanitizers."""

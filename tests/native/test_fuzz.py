@@ -35,6 +35,7 @@ HEAVY = {
     "fuzz_models.cpp",
     "fuzz_normalizers.cpp",
     "fuzz_sentencepiece_unigram.cpp",
+    "fuzz_unigram.cpp",
     "fuzz_word_table.cpp",
 }
 """Targets whose rounds cost ten times those of others: they get a tenth of them."""

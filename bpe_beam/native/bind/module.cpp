@@ -30,4 +30,5 @@ NB_MODULE(_native, m) {
   bpe_beam::bind_records(m);
   bpe_beam::bind_rounds(m);
   bpe_beam::bind_shards(m);
+  bpe_beam::bind_unigram(m);
 }

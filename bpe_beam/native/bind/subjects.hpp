@@ -17,5 +17,6 @@ void bind_records(nanobind::module_& m);
 void bind_rounds(nanobind::module_& m);
 void bind_scanning(nanobind::module_& m);
 void bind_shards(nanobind::module_& m);
+void bind_unigram(nanobind::module_& m);
 
 }  // namespace bpe_beam

@@ -28,8 +28,10 @@ class ByteTrie {
     Tokens sorted;
     sorted.reserve(tokens.size());
     for (const auto& [token, id] : tokens) sorted.emplace_back(token, id);
-    std::stable_sort(sorted.begin(), sorted.end(),
-                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    const auto before = [](const auto& a, const auto& b) { return a.first < b.first; };
+    if (!std::is_sorted(sorted.begin(), sorted.end(), before)) {
+      std::stable_sort(sorted.begin(), sorted.end(), before);
+    }
     add_block();
     take(kRoot, kNone);
     std::vector<Range> waiting{{0, sorted.size(), 0, kRoot}};

@@ -1,0 +1,123 @@
+// Pieces in the order of their bytes, and the places in a text where they are.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "encode/byte_trie.hpp"
+#include "text/utf8.hpp"
+
+namespace bpe_beam {
+
+/// Pieces; a piece's number is its rank by bytes.
+class Pieces {
+ public:
+  /// Throws std::invalid_argument unless the texts ascend and none is empty.
+  explicit Pieces(const std::vector<std::string_view>& texts) : trie_(numbered(texts)) {
+    for (const std::string_view text : texts) {
+      data_ += text;
+      ends_.push_back(data_.size());
+      longest_ = std::max(longest_, text.size());
+    }
+  }
+
+  [[nodiscard]] std::size_t size() const { return ends_.size() - 1; }
+  [[nodiscard]] const ByteTrie& trie() const { return trie_; }
+
+  /// The bytes of the longest piece.
+  [[nodiscard]] std::size_t longest() const { return longest_; }
+
+  [[nodiscard]] std::string_view text(std::size_t piece) const {
+    return std::string_view(data_).substr(ends_[piece], ends_[piece + 1] - ends_[piece]);
+  }
+
+  /// Whether a piece is one character, which every vocabulary keeps.
+  [[nodiscard]] bool is_character(std::size_t piece) const {
+    const std::string_view bytes = text(piece);
+    return decode_utf8(bytes.data(), bytes.data() + bytes.size()).size == bytes.size();
+  }
+
+  /// Some of the pieces: `chosen` has an item for each.
+  [[nodiscard]] Pieces subset(std::span<const std::uint8_t> chosen) const {
+    std::vector<std::string_view> texts;
+    for (std::size_t piece = 0; piece < size(); ++piece) {
+      if (chosen[piece] != 0) texts.push_back(text(piece));
+    }
+    return Pieces(texts);
+  }
+
+ private:
+  static TokenIds numbered(const std::vector<std::string_view>& texts) {
+    TokenIds numbers;
+    numbers.reserve(texts.size());
+    for (std::size_t piece = 0; piece < texts.size(); ++piece) {
+      if (texts[piece].empty() || (piece > 0 && texts[piece] <= texts[piece - 1])) {
+        throw std::invalid_argument("pieces must ascend, and none may be empty");
+      }
+      numbers.emplace_back(texts[piece], static_cast<std::uint32_t>(piece));
+    }
+    return numbers;
+  }
+
+  std::string data_;
+  std::vector<std::size_t> ends_{0};
+  std::size_t longest_ = 0;
+  ByteTrie trie_;
+};
+
+/// The pieces at every character of a text. Reused for many texts.
+class PieceMatches {
+ public:
+  struct Match {
+    std::uint32_t end;
+    std::uint32_t piece;
+  };
+
+  void find(const Pieces& pieces, std::string_view text) {
+    matches_.clear();
+    begins_.clear();
+    firsts_.clear();
+    const ByteTrie& trie = pieces.trie();
+    for (std::size_t begin = 0; begin < text.size();) {
+      begins_.push_back(static_cast<std::uint32_t>(begin));
+      firsts_.push_back(matches_.size());
+      std::uint32_t node = ByteTrie::kRoot;
+      for (std::size_t at = begin; at < text.size();) {
+        node = trie.child(node, text[at]);
+        if (node == ByteTrie::kNone) break;
+        ++at;
+        const std::uint32_t piece = trie.id_at(node);
+        if (piece != kNoId) matches_.push_back({static_cast<std::uint32_t>(at), piece});
+      }
+      ++begin;
+      while (begin < text.size() && (text[begin] & 0xC0) == 0x80) ++begin;
+    }
+    firsts_.push_back(matches_.size());
+  }
+
+  /// The number of characters.
+  [[nodiscard]] std::size_t size() const { return begins_.size(); }
+
+  /// The byte at which a character begins.
+  [[nodiscard]] std::uint32_t begin(std::size_t character) const { return begins_[character]; }
+
+  /// The pieces that begin at a character, the shortest first.
+  [[nodiscard]] std::span<const Match> at(std::size_t character) const {
+    return std::span(matches_).subspan(firsts_[character],
+                                       firsts_[character + 1] - firsts_[character]);
+  }
+
+ private:
+  std::vector<Match> matches_;
+  std::vector<std::uint32_t> begins_;
+  std::vector<std::size_t> firsts_;
+};
+
+}  // namespace bpe_beam
