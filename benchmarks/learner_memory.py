@@ -32,9 +32,10 @@ def measure(folder: str, vocab_size: int) -> None:
     manifest = read_manifest(storage, folder)
     before = peak_bytes()
     words = gather_words(iter_words(storage, folder, manifest), in_order_of_place=False)
-    learn(words, BpeRecipe(vocab_size))
+    recipe = BpeRecipe(vocab_size)
+    learn(words, recipe)
     taken = peak_bytes() - before
-    estimate = memory_needed(manifest.word_bytes, manifest.unique_words, vocab_size)
+    estimate = memory_needed(manifest.word_bytes, manifest.unique_words, recipe)
     print(
         f"{folder}: {manifest.unique_words:,} words of {manifest.word_bytes:,} bytes took "
         f"{taken / 1e6:,.0f} MB, {taken / manifest.word_bytes:.0f} bytes a byte; the estimate is "

@@ -221,10 +221,10 @@ def learner(folder: Path) -> Found:
     words, length, entries = 400_000, 16, 200_000
     data = RANDOM.integers(0, 256, words * length, dtype=np.uint8)
     offsets = np.arange(0, len(data) + 1, length, dtype=np.int64)
-    learned_words = Words(data, offsets, np.ones(words, np.int64))
+    learned_words, recipe = Words(data, offsets, np.ones(words, np.int64)), BpeRecipe(entries)
     return Found(
-        peak(lambda: learn(learned_words, BpeRecipe(entries))),
-        memory_needed(len(data), words, entries),
+        peak(lambda: learn(learned_words, recipe)),
+        memory_needed(len(data), words, recipe),
     )
 
 

@@ -71,6 +71,7 @@ ELSEWHERE = {
     "transforms/tokens_folder.py": "transforms/test_write_tokens.py",
     "workers/arrange/": "jobs/tokenize/test_arrange.py",
     "workers/mix/": "jobs/mix/test_mix.py",
+    "training/merges/merge_training.py": "training/test_learn.py",
     "workers/task_results.py": "engines/test_run.py",
     "workers/split_reader.py": "workers/test_count_split.py",
     "workers/split_task.py": "workers/test_count_split.py",

@@ -135,7 +135,7 @@ def _value(option: Option, value: Any) -> Any:
     """Return the value of an option; numbers and paths become typed text, which is parsed."""
     if option.kind == "mapping":
         return value
-    if option.kind == "switch":
+    if isinstance(option.default, bool):
         if not isinstance(value, bool):
             raise UsageError(f"must be True or False, got {value!r}", (option.name,))
         return value

@@ -124,9 +124,13 @@ def _rules_of(
     settings: TrainingSettings | WordSettings, plan: TrainingPlan | None = None
 ) -> WordRules:
     """Return the rules that split texts; with the plan of a training, for its base tokenizer."""
+    if isinstance(settings, WordSettings):
+        normalizer, pretokenizer = settings.normalizer, settings.pretokenizer
+    else:
+        normalizer, pretokenizer = settings.corpus_normalizer, settings.corpus_pretokenizer
     return WordRules(
-        settings.normalizer or common.DEFAULT_NORMALIZER,
-        settings.pretokenizer or common.DEFAULT_PRETOKENIZER,
+        normalizer,
+        pretokenizer,
         settings.special_tokens if plan is None else plan.extracted,
         settings.tie_break == "first_seen",
         () if plan is None else plan.added_tokens,

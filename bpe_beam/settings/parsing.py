@@ -37,6 +37,13 @@ def parse_integer(text: str) -> int:
     return int(match[1]) * _MULTIPLES[match[2].upper()]
 
 
+def parse_truth(text: str) -> bool:
+    """Return true or false."""
+    if text.lower() not in ("true", "false"):
+        raise BadValueError(f"must be true or false, got {text!r}")
+    return text.lower() == "true"
+
+
 def parse_length(text: str) -> int:
     """Return a number of tokens. `k` is refused, since 4k usually means 4,096."""
     if re.fullmatch(rf"-?{_DIGITS}", text) is None:

@@ -11,8 +11,16 @@ from bpe_beam.settings import common
 from bpe_beam.settings.common import InputSettings, RunSettings
 from bpe_beam.settings.dataflow import require_reachable
 from bpe_beam.settings.field import MAX_INT64, Settings, option, own_options, part
-from bpe_beam.settings.parsing import parse_length, parse_size, parse_weights
-from bpe_beam.training.recipe import ALPHABETS, DEFAULT_TIE_BREAK, MODELS, SYMBOLS, TIE_BREAKS
+from bpe_beam.settings.parsing import parse_length, parse_size, parse_truth, parse_weights
+from bpe_beam.training.recipe import (
+    ALPHABETS,
+    DEFAULT_TIE_BREAK,
+    MAX_PIECE_LENGTH,
+    MODELS,
+    SYMBOLS,
+    TIE_BREAKS,
+    check_decimal,
+)
 from bpe_beam.vocabulary_limits import MAX_VOCAB_SIZE
 
 MERGE_ROUNDS = ("auto", "local", "distributed")  # the values of `--merge-rounds`
@@ -22,6 +30,7 @@ _ROLES = ("bos_token", "eos_token", "pad_token", "sep_token", "cls_token", "mask
 MIN_DRIVER_MEMORY = 10**6  # the minimum memory for training, in bytes
 
 _MERGING = ("bpe", "wordpiece", "prefix_bpe")
+_PIECES = ("unigram", "mingram")
 
 
 _training = partial(option, group="training")
@@ -39,6 +48,12 @@ def _role(what: str) -> Any:
 
 _of_bpe = partial(_training, models=("bpe",), base_decides=True)
 """An option of BPE whose value a base tokenizer decides."""
+
+
+def _decimal(default: str, name: str, *, help: str, models: tuple[str, ...]) -> Any:
+    """Return an option that is a decimal number, which stays a text: no float rounds it."""
+    parse = partial(check_decimal, name)
+    return _training(default, metavar="X", help=help, parse=parse, check=parse, models=models)
 
 
 def _check_weights(weights: tuple[tuple[str, str], ...]) -> None:
@@ -74,7 +89,8 @@ class TrainingSettings(Settings, frozen=True, kw_only=True):
         "bpe",
         choices=MODELS,
         help="Model of the tokenizer. wordpiece chooses merges by likelihood. prefix_bpe is what "
-        "Hugging Face calls WordPiece training.",
+        "Hugging Face calls WordPiece training. unigram is SentencePiece's default; mingram spells "
+        "words with the fewest tokens.",
     )
     min_frequency: int = _training(
         0,
@@ -82,6 +98,7 @@ class TrainingSettings(Settings, frozen=True, kw_only=True):
         "occur at least N times.",
         default_help="0, no limit",
         between=(0, MAX_INT64),
+        models=(*_MERGING, "word_level"),
     )
     weights: tuple[tuple[str, str], ...] = _training(
         (),
@@ -126,7 +143,7 @@ class TrainingSettings(Settings, frozen=True, kw_only=True):
         metavar="CHARS",
         help="Characters to add to the vocabulary, such as 0123456789, even if the corpus does "
         "not contain them.",
-        models=_MERGING,
+        models=(*_MERGING, *_PIECES),
     )
     limit_alphabet: int | None = _training(
         None,
@@ -162,17 +179,68 @@ class TrainingSettings(Settings, frozen=True, kw_only=True):
         models=_MERGING,
         base_decides=True,
     )
-    byte_fallback: bool = _of_bpe(
+    byte_fallback: bool = _training(
         False,
         help="Add the bytes <0x00> to <0xFF> to the vocabulary. They encode characters that the "
         "vocabulary lacks.",
+        models=("bpe", *_PIECES),
+        base_decides=True,
+    )
+    character_coverage: str = _decimal(
+        "0.9995",
+        "character_coverage",
+        help="Share of the text's characters that the characters of the vocabulary have, the most "
+        "frequent first, from 0.9 to 1. Others are unknown.",
+        models=_PIECES,
+    )
+    max_piece_length: int = _training(
+        16,
+        help="Maximum number of characters of a token, with the U+2581 for a space.",
+        between=(1, MAX_PIECE_LENGTH),
+        models=_PIECES,
+    )
+    split_by_unicode_script: bool = _training(
+        True,
+        metavar="{true,false}",
+        kind="one",
+        help="Whether no token has characters of several scripts. Letters, and digits or signs, "
+        "are of different scripts; kana are of one with Han.",
+        default_help="true",
+        parse=parse_truth,
+        models=_PIECES,
+    )
+    seed_size: int = _training(
+        1_000_000,
+        help="Maximum number of substrings of the words with which training begins.",
+        between=(1, MAX_VOCAB_SIZE),
+        models=("unigram",),
+    )
+    shrinking_factor: str = _decimal(
+        "0.75",
+        "shrinking_factor",
+        help="Share of the tokens that each pruning keeps, from 0.5 to 0.95.",
+        models=("unigram",),
+    )
+    sub_iterations: int = _training(
+        2,
+        help="Number of steps of expectation maximization before each pruning.",
+        between=(1, 100),
+        models=("unigram",),
+    )
+    overshoot_factor: str = _decimal(
+        "1.15",
+        "overshoot_factor",
+        help="Number of tokens that BPE learns first, as a multiple of the number of tokens that "
+        "stay, from 1 to 10.",
+        models=("mingram",),
     )
     unk_token: str | None = _training(
         None,
         metavar="T",
         help="Unknown token. It is the first entry of the vocabulary unless it is also a special "
         "token.",
-        default_help="[UNK] for wordpiece and prefix_bpe, <unk> for word_level, none for bpe",
+        default_help="[UNK] for wordpiece and prefix_bpe, <unk> for word_level, unigram and "
+        "mingram, none for bpe",
         base_decides=True,
     )
     template: str | None = _training(
@@ -254,12 +322,14 @@ class TrainingSettings(Settings, frozen=True, kw_only=True):
     @property
     def corpus_normalizer(self) -> str:
         """The normalizer of a corpus that is counted."""
-        return self.normalizer or common.DEFAULT_NORMALIZER
+        in_pieces = self.model in _PIECES and self.corpus_pretokenizer == "metaspace"
+        return self.normalizer or ("dummy_prefix" if in_pieces else common.DEFAULT_NORMALIZER)
 
     @property
     def corpus_pretokenizer(self) -> str:
         """The pre-tokenizer of a corpus that is counted."""
-        return self.pretokenizer or common.DEFAULT_PRETOKENIZER
+        default = "metaspace" if self.model in _PIECES else common.DEFAULT_PRETOKENIZER
+        return self.pretokenizer or default
 
     @property
     def only_estimates(self) -> bool:
@@ -284,6 +354,13 @@ class TrainingSettings(Settings, frozen=True, kw_only=True):
         for each in own_options(type(self)):
             if getattr(self, each.name) is each.default:
                 continue
+            if each.name == "continue_from" and self.model in _PIECES:
+                raise UsageError(
+                    f"cannot be used with the model {self.model}: its scores belong to one "
+                    "vocabulary together, and no tokens can be added to them",
+                    (each.name,),
+                    "train a new tokenizer on all words, or add merges to one of bpe",
+                )
             if each.models and self.model not in each.models:
                 raise UsageError(
                     f"has no effect with the model {self.model}, only with "

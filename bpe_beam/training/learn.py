@@ -1,4 +1,4 @@
-"""Training in this process: merges of BPE and WordPiece, and the words of word level."""
+"""Training in this process: merges of BPE and WordPiece, words of word level, and pieces."""
 
 from __future__ import annotations
 
@@ -7,19 +7,25 @@ from collections.abc import Callable
 import numpy as np
 from msgspec.structs import replace
 
+from bpe_beam import _native
 from bpe_beam.counts.weights import MAX_TOTAL, Weights
+from bpe_beam.counts.word_table import weighted_total
 from bpe_beam.errors import UsageError
+from bpe_beam.tokenizer.encoding.native_encoder import make_model
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training.merges import native_trainer
-from bpe_beam.training.merges.initial_vocabulary import (
-    assign_ids,
-    begin_vocabulary,
-    needs_seen,
-    require_room,
+from bpe_beam.training.merges.initial_vocabulary import assign_ids, require_room
+from bpe_beam.training.merges.merge_training import learn_merges
+from bpe_beam.training.merges.words import Words
+from bpe_beam.training.recipe import (
+    MinGramRecipe,
+    PieceRecipe,
+    Recipe,
+    UnigramRecipe,
+    WordLevelRecipe,
+    WordPieceRecipe,
 )
-from bpe_beam.training.merges.symbols import find_symbols
-from bpe_beam.training.merges.words import Words, require_positions
-from bpe_beam.training.recipe import BpeRecipe, Recipe, WordLevelRecipe
+from bpe_beam.training.tokenizer_parts import tokenizer_of
 
 # Fewer merges leave most words split, whatever the score.
 _MANY_MERGES = 1_000
@@ -36,7 +42,7 @@ def share_of_time(recipe: Recipe, share_of_merges: float) -> float:
     """Return the usual share of a training's time after a share of its merges."""
     if share_of_merges <= 0:
         return 0.0
-    table = _BPE_TIME if isinstance(recipe, BpeRecipe) else _LIKELIHOOD_TIME
+    table = _LIKELIHOOD_TIME if isinstance(recipe, WordPieceRecipe) else _BPE_TIME
     return float(np.interp(share_of_merges, *table))
 
 
@@ -46,12 +52,14 @@ def learn(
     on_progress: Callable[[int], None] | None = None,
     *,
     base_tokenizer: Tokenizer | None = None,
+    threads: int = 1,
 ) -> native_trainer.TrainingResult:
-    """Learn a vocabulary from words; docs/algorithm.md defines the merges.
+    """Learn a vocabulary from words; docs/algorithm.md defines the merges and the pieces.
 
     A base tokenizer encodes the words first. New special tokens follow its ids, then the characters
     that it lacks, then what is learned. `on_progress` is called after some merges, with the number
-    of merges since the last call.
+    of merges since the last call; for `UnigramRecipe`, after each pass over the words. Only pieces
+    are learned on several threads.
 
     Returns:
         All entries and all merges, beginning with the base tokenizer. WordPiece encodes without
@@ -59,21 +67,17 @@ def learn(
     """
     if isinstance(recipe, WordLevelRecipe):
         return _learn_word_level(words, recipe)
-    seen = find_symbols(words, recipe) if needs_seen(recipe, base_tokenizer) else None
-    start = begin_vocabulary(recipe, seen, base_tokenizer)
-    vocabulary = native_trainer.Vocabulary(start, recipe)
-    symbols = start.symbols(words)
-    require_positions(symbols.size)
-    learner = native_trainer.make_learner(vocabulary, symbols, recipe.min_frequency)
-    del symbols  # which take as much memory as the learner's copy
-    before = learner.token_count
-    merges = native_trainer.find_merges(learner, on_progress)
-    vocabulary.add(merges.rows, merges.counts)
-    vocabulary.text_full = merges.text_full
-    vocabulary.totals = native_trainer.WordTotals(
-        words.total, words.total_bytes, before, learner.token_count
-    )
-    return vocabulary.result()
+    if isinstance(recipe, UnigramRecipe):
+        from bpe_beam.training.unigram.expectation import train_unigram
+
+        learned = train_unigram(words, recipe, on_progress, threads=threads)
+        return _with_totals(learned, words, recipe)
+    if isinstance(recipe, MinGramRecipe):
+        from bpe_beam.training.unigram.fewest_tokens import train_mingram
+
+        learned = train_mingram(words, recipe, on_progress, threads=threads)
+        return _with_totals(learned, words, recipe)
+    return learn_merges(words, recipe, on_progress, base_tokenizer)
 
 
 def _learn_word_level(words: Words, recipe: WordLevelRecipe) -> native_trainer.TrainingResult:
@@ -99,6 +103,18 @@ def _learn_word_level(words: Words, recipe: WordLevelRecipe) -> native_trainer.T
     vocab = assign_ids(ids, taken[: recipe.vocab_size - len(ids)])
     totals = native_trainer.WordTotals(words.total, words.total_bytes, words.total, words.total)
     return native_trainer.TrainingResult(vocab, (), np.zeros(0, np.int64), totals=totals)
+
+
+def _with_totals(
+    learned: native_trainer.TrainingResult, words: Words, recipe: PieceRecipe
+) -> native_trainer.TrainingResult:
+    """Return a vocabulary of pieces with the number of tokens that the words become."""
+    model = make_model(tokenizer_of(learned, recipe, "none", "none").spec)
+    encoder = _native.Encoder(_native.Pipeline([], None, []), model)
+    _, ends = encoder.encode_batch(words.data, words.offsets)
+    tokens = weighted_total(np.diff(ends), words.counts)
+    totals = native_trainer.WordTotals(words.total, words.total_bytes, tokens, tokens)
+    return replace(learned, totals=totals)
 
 
 def is_nearly_characters(learned: native_trainer.TrainingResult) -> bool:

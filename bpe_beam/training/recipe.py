@@ -6,6 +6,8 @@ the command line needs them for its help: no NumPy, no Arrow.
 
 from __future__ import annotations
 
+import re
+from decimal import Decimal
 from typing import Literal, get_args
 
 import msgspec
@@ -16,7 +18,7 @@ from bpe_beam.tokenizer.components import byte_level
 from bpe_beam.tokenizer.components.models import MAX_TOKEN_CHARS, byte_token, is_byte_token
 from bpe_beam.vocabulary_limits import MAX_VOCAB_SIZE
 
-Model = Literal["bpe", "wordpiece", "prefix_bpe", "word_level"]
+Model = Literal["bpe", "wordpiece", "prefix_bpe", "word_level", "unigram", "mingram"]
 TieBreak = Literal["lowest_id", "first_seen", "greatest_bytes"]
 Alphabet = Literal["bytes", "seen"]
 Symbols = Literal["bytes", "characters"]
@@ -29,12 +31,24 @@ TIE_BREAKS: tuple[TieBreak, ...] = get_args(TieBreak)
 ALPHABETS: tuple[Alphabet, ...] = get_args(Alphabet)
 SYMBOLS: tuple[Symbols, ...] = get_args(Symbols)
 
+MAX_PIECE_LENGTH = 512
+"""The maximum of `max_piece_length`: the time of training grows with it."""
+
 _MAX_INT64 = 2**63 - 1
 _RANGES = {
     "vocab_size": (1, MAX_VOCAB_SIZE),
     "min_frequency": (0, _MAX_INT64),
     "limit_alphabet": (0, _MAX_INT64),
     "max_token_length": (1, _MAX_INT64),
+    "max_piece_length": (1, MAX_PIECE_LENGTH),
+    "seed_size": (1, MAX_VOCAB_SIZE),
+    "sub_iterations": (1, 100),
+}
+# Decimal numbers: the minimum and the maximum.
+_DECIMALS = {
+    "character_coverage": ("0.9", "1"),
+    "shrinking_factor": ("0.5", "0.95"),
+    "overshoot_factor": ("1", "10"),
 }
 _CHOICES: dict[str, tuple[str, ...]] = {
     "tie_break": TIE_BREAKS,
@@ -71,6 +85,8 @@ class _Entries(msgspec.Struct, frozen=True):
                 require_between(name, value, *_RANGES[name])
             elif name in _CHOICES and value is not None:
                 require_choice(name, value, _CHOICES[name])
+            elif name in _DECIMALS:
+                check_decimal(name, value)
             elif isinstance(value, str | tuple):
                 for text in (value,) if isinstance(value, str) else value:
                     require(
@@ -106,6 +122,15 @@ class _Entries(msgspec.Struct, frozen=True):
             "template",
         )
 
+    def _check_no_bytes(self) -> None:
+        """Check that no special token is the token of a byte."""
+        for token in self.specials:
+            require(
+                not is_byte_token(token),
+                f"must not be the token of a byte with byte_fallback, got {token!r}",
+                "special_tokens" if token in self.special_tokens else "unk_token",
+            )
+
     @property
     def template_parts(self) -> list[str]:
         """`$A` and the special tokens of the template, without the type ids that they may have."""
@@ -118,6 +143,27 @@ class _Entries(msgspec.Struct, frozen=True):
         if self.unk_token is None or self.unk_token in self.special_tokens:
             return self.special_tokens
         return (self.unk_token, *self.special_tokens)
+
+
+def check_decimal(name: str, text: str) -> str:
+    """Return a setting that is a decimal number, without zeros at its end.
+
+    Args:
+        name: The name of the setting.
+        text: The number as it was typed.
+
+    Raises:
+        UsageError: It is no such number, or out of its range.
+    """
+    minimum, maximum = _DECIMALS[name]
+    plain = re.fullmatch(r"[0-9]{1,2}(\.[0-9]{1,18})?", text, re.ASCII)
+    require(
+        plain is not None and Decimal(minimum) <= Decimal(text) <= Decimal(maximum),
+        f"must be a decimal number from {minimum} to {maximum}, with at most 18 digits after the "
+        f"point, got {text!r}",
+        name,
+    )
+    return f"{Decimal(text).normalize():f}"
 
 
 class _Merging(_Entries, frozen=True):
@@ -206,12 +252,7 @@ class BpeRecipe(_Merging, frozen=True):
 
     def _check_fallback(self) -> None:
         """Check that tokens and decorations differ from the tokens of bytes."""
-        for token in self.specials:
-            require(
-                not is_byte_token(token),
-                f"must not be the token of a byte with byte_fallback, got {token!r}",
-                "special_tokens" if token in self.special_tokens else "unk_token",
-            )
+        self._check_no_bytes()
         marks = {name: getattr(self, name) for name in _DECORATIONS if getattr(self, name)}
         for name, mark in marks.items():
             require(
@@ -284,5 +325,83 @@ class WordLevelRecipe(_Entries, frozen=True):
     unk_token: str = "<unk>"
 
 
+class _Pieces(_Entries, frozen=True):
+    """The settings of recipes whose vocabulary has pieces with scores.
+
+    Attributes:
+        unk_token: As in every recipe; such a vocabulary requires one.
+        initial_alphabet: Characters that are in the vocabulary even if they do not occur.
+        character_coverage: The share of all characters of the words that the characters of the
+            vocabulary have, the most frequent first; from "0.9" to "1".
+        max_piece_length: The maximum number of characters of a piece; 1 to `MAX_PIECE_LENGTH`.
+        split_by_unicode_script: Whether characters of different scripts are never in one piece.
+        byte_fallback: Whether the tokens `<0x00>` to `<0xFF>` follow the special tokens; they
+            encode characters that are not in the vocabulary.
+    """
+
+    unk_token: str = "<unk>"
+    initial_alphabet: tuple[str, ...] = ()
+    character_coverage: str = "0.9995"
+    max_piece_length: int = 16
+    split_by_unicode_script: bool = True
+    byte_fallback: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self.min_frequency == 0, "has no effect on pieces", "min_frequency")
+        if self.byte_fallback:
+            self._check_no_bytes()
+        for token in self.specials:
+            # It would be one entry with two meanings: the token, and that character.
+            require(
+                len(token) > 1,
+                f"must have at least two characters, got {token!r}",
+                "special_tokens" if token in self.special_tokens else "unk_token",
+            )
+        for character in self.initial_alphabet:
+            require(
+                len(character) == 1,
+                f"must be single characters, got {character!r}",
+                "initial_alphabet",
+            )
+
+    @property
+    def reserved(self) -> tuple[str, ...]:
+        """The entries before the pieces: special tokens, and the tokens of bytes."""
+        return (*self.specials, *(map(byte_token, range(256)) if self.byte_fallback else ()))
+
+
+class UnigramRecipe(_Pieces, frozen=True):
+    """The recipe of Unigram by expectation maximization; see docs/algorithm.md.
+
+    Attributes:
+        seed_size: The maximum number of first pieces besides the characters.
+        shrinking_factor: The share of the pieces that each pruning keeps; from "0.5" to "0.95".
+        sub_iterations: The number of steps of expectation maximization before each pruning.
+
+    Raises:
+        UsageError: A setting is out of its range.
+    """
+
+    seed_size: int = 1_000_000
+    shrinking_factor: str = "0.75"
+    sub_iterations: int = 2
+
+
+class MinGramRecipe(_Pieces, frozen=True):
+    """The recipe of MinGram, which spells words with the fewest tokens; see docs/algorithm.md.
+
+    Attributes:
+        overshoot_factor: The number of tokens that BPE learns first, over the number of pieces
+            that the vocabulary has room for; from "1" to "10".
+
+    Raises:
+        UsageError: A setting is out of its range.
+    """
+
+    overshoot_factor: str = "1.15"
+
+
 MergingRecipe = BpeRecipe | WordPieceRecipe
-Recipe = BpeRecipe | WordPieceRecipe | WordLevelRecipe
+PieceRecipe = UnigramRecipe | MinGramRecipe
+Recipe = BpeRecipe | WordPieceRecipe | WordLevelRecipe | UnigramRecipe | MinGramRecipe

@@ -30,7 +30,7 @@ from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training.merges.initial_vocabulary import assign_ids
 from bpe_beam.training.merges.native_trainer import TrainingResult
 from bpe_beam.training.merges.symbols import Spelling, spelling_of
-from bpe_beam.training.recipe import BpeRecipe, Recipe, WordLevelRecipe
+from bpe_beam.training.recipe import BpeRecipe, PieceRecipe, Recipe, WordLevelRecipe
 
 # The pre-tokenizers whose words have no whitespace.
 _DROP_BLANKS = ("bert", "whitespace", "whitespace_split")
@@ -108,6 +108,10 @@ def _model_of(learned: TrainingResult, recipe: Recipe) -> models.Model:
             byte_fallback=recipe.byte_fallback,
         )
     unknown = str(recipe.unk_token)
+    if isinstance(recipe, PieceRecipe):
+        scores = learned.scores or [0.0] * len(vocab)
+        pieces = list(zip(vocab, scores, strict=True))
+        return models.Unigram(pieces, vocab[unknown], recipe.byte_fallback)
     if isinstance(recipe, WordLevelRecipe):
         return models.WordLevel(vocab, unknown)
     return models.WordPiece(vocab, unknown, recipe.continuing_subword_prefix)
@@ -136,7 +140,7 @@ def _decoder_of(recipe: Recipe, pretokenizer: str) -> Decoder | None:
         decoders: list[Decoder] = [ByteLevelDecoder()]
         if metaspace:
             decoders += [_replace(rf"\A{_SPACE}", ""), _replace(_SPACE, " ")]
-    elif isinstance(recipe, BpeRecipe) and recipe.byte_fallback:
+    elif isinstance(recipe, BpeRecipe | PieceRecipe) and recipe.byte_fallback:
         decoders = _with_fallback(spelling, blanks, pretokenizer != "whitespace_split")
         if metaspace:  # a run of bytes may have several words
             decoders += [_replace(rf"(?<=[\s\S]){_SPACE}", " "), MetaspaceDecoder()]

@@ -1,7 +1,13 @@
 """Beam transforms: public ones for users' own pipelines, and the transforms of our jobs."""
 
 from bpe_beam.corpus.read_settings import ReadSettings
-from bpe_beam.training.recipe import BpeRecipe, WordLevelRecipe, WordPieceRecipe
+from bpe_beam.training.recipe import (
+    BpeRecipe,
+    MinGramRecipe,
+    UnigramRecipe,
+    WordLevelRecipe,
+    WordPieceRecipe,
+)
 from bpe_beam.transforms.count_pairs import CountPairs, PairCountsFn
 from bpe_beam.transforms.count_words import CountWords
 from bpe_beam.transforms.divide_documents import DivideDocuments
@@ -22,12 +28,14 @@ __all__ = [
     "CountWords",
     "DivideDocuments",
     "LearnMerges",
+    "MinGramRecipe",
     "PairCountsFn",
     "ReadAllDocuments",
     "ReadCounts",
     "ReadDocuments",
     "ReadSettings",
     "Tokenize",
+    "UnigramRecipe",
     "WordLevelRecipe",
     "WordPieceRecipe",
     "WriteCounts",

@@ -38,7 +38,14 @@ from bpe_beam.errors import DataError, UsageError, require, require_choice
 from bpe_beam.shards.formats import DEFAULT_SHARD_FORMAT
 from bpe_beam.storage import Storage
 from bpe_beam.storage.json_file import JsonObject
-from bpe_beam.training.recipe import BpeRecipe, Recipe, WordLevelRecipe, WordPieceRecipe
+from bpe_beam.training.recipe import (
+    BpeRecipe,
+    MinGramRecipe,
+    Recipe,
+    UnigramRecipe,
+    WordLevelRecipe,
+    WordPieceRecipe,
+)
 from bpe_beam.transforms.document_chunks import LABELS
 from bpe_beam.transforms.elements import ANY, TOKENS, string_array, utf8_of
 from bpe_beam.transforms.learn_merges import MEMORY_BYTES, Weight
@@ -61,6 +68,8 @@ _RECIPES: dict[str, type[Recipe]] = {
     "bpe": BpeRecipe,
     "wordpiece": WordPieceRecipe,
     "word_level": WordLevelRecipe,
+    "unigram": UnigramRecipe,
+    "mingram": MinGramRecipe,
 }
 
 
@@ -231,7 +240,7 @@ class LearnMerges(beam.PTransform):
 
     Args:
         recipe: The settings of the model's recipe, such as `vocab_size: 32000`.
-        model: The model: `bpe`, `wordpiece` or `word_level`.
+        model: The model: `bpe`, `wordpiece`, `word_level`, `unigram` or `mingram`.
         normalizer: Name of the normalizer, the same as in `CountWords`.
         pretokenizer: Name of the pre-tokenizer, the same as in `CountWords`.
         weights: The weight of each source, by name; other sources have the weight 1.

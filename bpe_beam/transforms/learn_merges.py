@@ -22,7 +22,7 @@ from bpe_beam.tokenizer.components.pretokenizers import pretokenizer_from_name
 from bpe_beam.training.learn import learn, weighted_recipe
 from bpe_beam.training.merges.symbols import ambiguous_tokens, refuse_spelled
 from bpe_beam.training.merges.words import gather_words, memory_needed
-from bpe_beam.training.recipe import Recipe, WordLevelRecipe
+from bpe_beam.training.recipe import MergingRecipe, Recipe
 from bpe_beam.training.tokenizer_parts import check_parts, tokenizer_of
 from bpe_beam.transforms.counted_words import (
     GatheredWords,
@@ -87,7 +87,7 @@ class LearnMerges(beam.PTransform):
         super().__init__()
         require(
             isinstance(recipe, Recipe),
-            f"must be a BpeRecipe, WordPieceRecipe or WordLevelRecipe, got {recipe!r}",
+            f"must be a recipe, such as a BpeRecipe, got {recipe!r}",
             "recipe",
         )
         for name, value in (("normalizer", normalizer), ("pretokenizer", pretokenizer)):
@@ -220,7 +220,7 @@ class _Training(NamedTuple):
     @property
     def with_places(self) -> bool:
         recipe = self.recipe
-        return not isinstance(recipe, WordLevelRecipe) and recipe.tie_break == "first_seen"
+        return isinstance(recipe, MergingRecipe) and recipe.tie_break == "first_seen"
 
     def encode(self, batch: pa.RecordBatch) -> Iterator[tuple[int, Chunk]]:
         """Yield the chunks of a batch of counted words under one key, for one worker."""
@@ -282,7 +282,7 @@ class _Training(NamedTuple):
         factors = None if weights is None else weights.factors
         words = added_up(tables, self.with_places, factors)
         word_bytes = sum(map(string_bytes, words["word"].chunks))
-        if memory_needed(word_bytes, len(words), self.recipe.vocab_size) > self.memory_bytes:
+        if memory_needed(word_bytes, len(words), self.recipe) > self.memory_bytes:
             raise self._needs_more(len(words))
         return words
 

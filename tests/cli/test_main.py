@@ -103,7 +103,8 @@ Refused = Callable[..., str]
         ),
         (
             [*FROM_COUNTS, "--model", "x"],
-            "--model must be one of bpe, wordpiece, prefix_bpe, word_level, got 'x'",
+            "--model must be one of bpe, wordpiece, prefix_bpe, word_level, unigram, mingram, "
+            "got 'x'",
         ),
         ([*COUNT, "--max-rejects", "-1"], "--max-rejects must be a whole number, or a share with"),
         (

@@ -481,11 +481,19 @@ def every_model_is_another(ground: Ground, job: str) -> None:
         listed |= {"tokenizer_config.json", "special_tokens_map.json"}
         assert files - {"rejects"} == {"tokenizer.json", "vocab.json"} | listed
     assert len({made[model]["vocab.json"] for model in made}) == 4
+    for model in ("unigram", "mingram"):
+        made[model] = ground.seen(job, *WORDS, "--model", model, out=model)
+        files = {name for name in made[model] if not name.startswith("counts/")}
+        listed = {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"}
+        assert files - {"rejects"} == listed
+    assert made["unigram"]["tokenizer.json"] != made["mingram"]["tokenizer.json"]
     for model, option in (
         ("wordpiece", ("--alphabet", "seen")),
         ("prefix_bpe", ("--end-of-word-suffix", "x")),
         ("word_level", ("--tie-break", "lowest_id")),
         ("word_level", ("--limit-alphabet", "3")),
+        ("unigram", ("--min-frequency", "3")),
+        ("mingram", ("--seed-size", "3")),
     ):
         ran = ground.run(job, "--model", model, *option, out="never")
         assert ran.code == 2
@@ -512,6 +520,10 @@ def unknown_tokens(ground: Ground, job: str) -> None:
         document = json.loads((ground.own / model / "tokenizer.json").read_bytes())
         assert document["model"]["unk_token"] == "<?>"
         assert document["model"]["vocab"]["<?>"] == 0
+    for model in ("unigram", "mingram"):
+        assert ground.run(job, *WORDS, "--model", model, "--unk-token", "<?>", out=model).code == 0
+        document = json.loads((ground.own / model / "tokenizer.json").read_bytes())
+        assert document["model"]["vocab"][document["model"]["unk_id"]][0] == "<?>"
 
 
 def template(ground: Ground, job: str) -> None:
@@ -979,6 +991,7 @@ RULES: dict[str, Case] = {
 CUT_SMALL = ("--range-bytes", "1KB")
 CHARACTERS = ("--symbols", "characters")
 WORDS = ("--pretokenizer", "whitespace_split")
+PIECES = ("--model", "unigram", "--vocab-size", "150")
 CUTTING: dict[str, Case] = {
     "--normalizer": changes("--normalizer", "lowercase"),
     "--pretokenizer": changes("--pretokenizer", "bert"),
@@ -1015,6 +1028,15 @@ CASES: dict[str, dict[str, Case]] = {
         ),
         "--continuing-subword-prefix": prefixes,
         "--byte-fallback": changes("--byte-fallback", base=(*CHARACTERS, "--vocab-size", "600")),
+        "--character-coverage": changes("--character-coverage", "0.9", base=PIECES),
+        "--max-piece-length": changes("--max-piece-length", "2", base=PIECES),
+        "--split-by-unicode-script": changes("--split-by-unicode-script", "false", base=PIECES),
+        "--seed-size": changes("--seed-size", "50", base=PIECES),
+        "--shrinking-factor": changes("--shrinking-factor", "0.5", base=PIECES),
+        "--sub-iterations": changes("--sub-iterations", "1", base=PIECES),
+        "--overshoot-factor": changes(
+            "--overshoot-factor", "3", base=("--model", "mingram", "--vocab-size", "150")
+        ),
         "--unk-token": unknown_tokens,
         "--template": template,
         **{

@@ -70,7 +70,11 @@ def test_defaults_are_the_promised_ones() -> None:
         (COUNT, {"special_tokens": ("",)}, "special_tokens must not be empty"),
         (TRAIN, {"input": None}, "are both missing; give counts"),
         (TRAIN, {"counts": "c"}, "counts and inputs exclude each other"),
-        (TRAIN, {"model": "x"}, "one of bpe, wordpiece, prefix_bpe, word_level, got 'x'"),
+        (
+            TRAIN,
+            {"model": "x"},
+            "one of bpe, wordpiece, prefix_bpe, word_level, unigram, mingram, got 'x'",
+        ),
         (TRAIN, {"vocab_size": 0}, "vocab_size must be at least 1, got 0"),
         (TRAIN, {"symbols": "x"}, "symbols must be one of bytes, characters"),
         (TRAIN, {"limit_alphabet": -1}, "limit_alphabet must be at least 0, got -1"),

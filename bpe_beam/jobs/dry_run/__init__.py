@@ -222,12 +222,12 @@ def _training(
         summary = train.run(alone, trial.TrialProgress(), parts=parts)
         seconds = time.monotonic() - begun
         storage = sum(trial.sizes_of(alone.folder))
-    needed = memory_needed(word_bytes, unique, recipe.vocab_size)
+    needed = memory_needed(word_bytes, unique, recipe)
     in_rounds = settings.merge_rounds == "distributed" or (
         settings.merge_rounds != "local" and needed > settings.driver_memory
     )
     # The needed memory is an upper bound; the trial shows the share that is really used.
-    sampled = memory_needed(round(word_bytes * share), round(unique * share), recipe.vocab_size)
+    sampled = memory_needed(round(word_bytes * share), round(unique * share), recipe)
     grown = max(0, memory() - before)
     grown = max(grown, round(needed * min(1.0, grown / sampled)))
     if share < 1:

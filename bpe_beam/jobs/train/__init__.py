@@ -40,6 +40,8 @@ _FILES = {
     "prefix_bpe": ("vocab.json", "vocab.txt", TOKENIZER_FILE),
     "wordpiece": ("vocab.json", "vocab.txt", TOKENIZER_FILE),
     "word_level": ("vocab.json", TOKENIZER_FILE),
+    "unigram": (TOKENIZER_FILE,),
+    "mingram": (TOKENIZER_FILE,),
 }
 _SENTENCEPIECE_FILE = "tokenizer.model"
 _FOR_TRANSFORMERS = (transformers_files.CONFIG_FILE, transformers_files.SPECIAL_TOKENS_FILE)

@@ -19,7 +19,7 @@ def learns_in_rounds(plan: TrainingPlan) -> tuple[bool, str]:
     assert plan.counts is not None
     settings, manifest, recipe = plan.settings, plan.counts.manifest, plan.recipe
     wanted = settings.merge_rounds
-    needed = memory_needed(manifest.word_bytes, manifest.unique_words, recipe.vocab_size)
+    needed = memory_needed(manifest.word_bytes, manifest.unique_words, recipe)
     takes = f"{manifest.unique_words:,} unique words take about {format_bytes(needed)}"
     within = needed <= settings.driver_memory
     relation = "within" if within else "more than"

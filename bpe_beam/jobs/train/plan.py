@@ -35,14 +35,23 @@ from bpe_beam.training.merges.initial_vocabulary import check_distributed
 from bpe_beam.training.recipe import (
     DEFAULT_TIE_BREAK,
     BpeRecipe,
+    MinGramRecipe,
+    PieceRecipe,
     Recipe,
+    UnigramRecipe,
     WordLevelRecipe,
     WordPieceRecipe,
 )
 
 ROUNDS = "rounds"  # the folder in the output that has the words between rounds
 
-_UNKNOWN_TOKENS = {"prefix_bpe": "[UNK]", "wordpiece": "[UNK]", "word_level": "<unk>"}
+_UNKNOWN_TOKENS = {
+    "prefix_bpe": "[UNK]",
+    "wordpiece": "[UNK]",
+    "word_level": "<unk>",
+    "unigram": "<unk>",
+    "mingram": "<unk>",
+}
 _WORDPIECE_PREFIX = "##"
 _TEMPLATE = "chat_template"
 _MAX_TEMPLATE_BYTES = 1 << 20
@@ -121,6 +130,8 @@ class TrainingPlan(msgspec.Struct, frozen=True):
         recipe = self.recipe
         if self.base_tokenizer is not None:
             return len(set(recipe.specials).union(self.base_tokenizer.vocab))
+        if isinstance(recipe, PieceRecipe):
+            return len(recipe.reserved) + 1
         fixed = 0
         if isinstance(recipe, BpeRecipe):
             fixed = 256 if recipe.all_bytes and recipe.limit_alphabet is None else 0
@@ -132,9 +143,12 @@ class TrainingPlan(msgspec.Struct, frozen=True):
     @property
     def for_sentencepiece(self) -> bool:
         """Whether words are split as in SentencePiece, so that it can read the tokenizer."""
-        words = self.settings if self.counts is None else self.counts.manifest
-        named = (self.settings.model, words.normalizer, words.pretokenizer)
-        return named == ("bpe", "dummy_prefix", "metaspace")
+        settings, counts = self.settings, self.counts
+        named = (settings.corpus_normalizer, settings.corpus_pretokenizer)
+        if counts is not None:
+            named = (counts.manifest.normalizer, counts.manifest.pretokenizer)
+        models = ("bpe", "unigram", "mingram")
+        return self.settings.model in models and named == ("dummy_prefix", "metaspace")
 
     def with_counts(self, folder: str) -> TrainingPlan:
         return replace(self, counts=_planned_counts(self.storage, folder, self.settings))
@@ -311,6 +325,8 @@ def _recipe_of(
         recipe = WordPieceRecipe(**merging)
     elif settings.model == "prefix_bpe":
         recipe = BpeRecipe(**merging, symbols="characters", alphabet="seen", for_wordpiece=True)
+    elif settings.model in ("unigram", "mingram"):
+        recipe = _piece_recipe(settings, common)
     elif base is not None:
         tokenizer_parts.check_same_words(base, normalizer, pretokenizer)
         del merging["unk_token"], merging["continuing_subword_prefix"]
@@ -323,6 +339,24 @@ def _recipe_of(
         recipe = _bpe_recipe(settings, pretokenizer, merging)
     tokenizer_parts.check_parts(recipe, normalizer, pretokenizer)
     return recipe
+
+
+def _piece_recipe(settings: TrainingSettings, common: JsonObject) -> PieceRecipe:
+    common |= {
+        "initial_alphabet": tuple(dict.fromkeys(settings.initial_alphabet or "")),
+        "character_coverage": settings.character_coverage,
+        "max_piece_length": settings.max_piece_length,
+        "split_by_unicode_script": settings.split_by_unicode_script,
+        "byte_fallback": settings.byte_fallback,
+    }
+    if settings.model == "mingram":
+        return MinGramRecipe(**common, overshoot_factor=settings.overshoot_factor)
+    return UnigramRecipe(
+        **common,
+        seed_size=settings.seed_size,
+        shrinking_factor=settings.shrinking_factor,
+        sub_iterations=settings.sub_iterations,
+    )
 
 
 def _bpe_recipe(settings: TrainingSettings, pretokenizer: str, merging: JsonObject) -> BpeRecipe:

@@ -199,7 +199,7 @@ class RoundLearner:
                 "give a higher one, or {model} prefix_bpe, which merge rounds can train",
             )
         manifest = self.manifest
-        whole = memory_needed(manifest.word_bytes, manifest.unique_words, self.recipe.vocab_size)
+        whole = memory_needed(manifest.word_bytes, manifest.unique_words, self.recipe)
         return UsageError(
             f"must be about {DRIVER_SHARE * segments.memory / 1e6:,.1f} MB to train a wordpiece "
             f"model in merge rounds, got {DRIVER_SHARE * self.memory / 1e6:,.1f} MB: the segments "

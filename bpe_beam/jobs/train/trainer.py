@@ -14,7 +14,7 @@ from bpe_beam.training.learn import learn, share_of_time, weighted_recipe
 from bpe_beam.training.merges.native_trainer import TrainingResult
 from bpe_beam.training.merges.symbols import ambiguous_tokens, refuse_spelled
 from bpe_beam.training.merges.words import DRIVER_SHARE, gather_words
-from bpe_beam.training.recipe import WordLevelRecipe
+from bpe_beam.training.recipe import MergingRecipe, UnigramRecipe
 from bpe_beam.workers.unused_memory import release_unused_memory
 
 
@@ -51,13 +51,24 @@ class Trainer:
         release_unused_memory()
         refuse_spelled(words, ambiguous_tokens(recipe, base))
         maximum = max(0, recipe.vocab_size - self.plan.minimum_entries)
+        if isinstance(recipe, UnigramRecipe):
+            with progress.stage("learn", None, "passes") as stage:
+                return learn(words, recipe, stage.advance, threads=self._threads)
         with progress.stage("learn", maximum, "merges") as stage:
             stage.share_of_time = lambda now: share_of_time(recipe, now.done / max(1, maximum))
-            learned = learn(words, recipe, stage.advance, base_tokenizer=base)
+            learned = learn(
+                words, recipe, stage.advance, base_tokenizer=base, threads=self._threads
+            )
             if len(learned.vocab) >= recipe.vocab_size:
                 # The alphabet, which depends on the words, took the rest of the entries.
                 stage.total = stage.snapshot().done
             return learned
+
+    @property
+    def _threads(self) -> int:
+        from bpe_beam.engines.run import default_workers
+
+        return self.plan.settings.run.workers or default_workers()
 
     def _in_rounds(self, progress: Progress) -> TrainingResult:
         from bpe_beam.engines.run import run_summary
@@ -66,7 +77,7 @@ class Trainer:
         from bpe_beam.workers.task_results import MetricSums
 
         settings, base, recipe = self.plan.settings, self.plan.base_tokenizer, self.plan.recipe
-        assert not isinstance(recipe, WordLevelRecipe)  # see `learns_in_rounds`
+        assert isinstance(recipe, MergingRecipe)  # see `learns_in_rounds`
         if settings.run.overwrite:
             remove_rounds(self.plan.storage, self.plan.rounds)
         identity = {

@@ -90,7 +90,8 @@ def training_warnings(
             "calls WordPiece training"
         )
     elif tokenizer.vocab_size < settings.vocab_size:
-        noun = "word" if settings.model == "word_level" else "pair"
+        nouns = {"word_level": "word", "unigram": "substring", "mingram": "pair of pieces"}
+        noun = nouns.get(settings.model, "pair")
         warnings.append(
             f"the vocabulary has {tokenizer.vocab_size:,} entries, not {settings.vocab_size:,}: "
             f"no other {noun} is frequent enough"

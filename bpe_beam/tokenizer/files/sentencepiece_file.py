@@ -29,6 +29,7 @@ from bpe_beam.tokenizer.components.models import (
     PIECE_KINDS,
     ErrorLocation,
     SentencePiece,
+    Unigram,
     byte_token,
 )
 from bpe_beam.tokenizer.components.patterns import Pattern
@@ -75,6 +76,9 @@ _NORMALIZER: _Fields = {
 
 _ALGORITHMS = {1: "unigram", 2: "bpe"}
 _ESCAPED_SPACE = "\u2581"
+_EXACT_UNIT, _EXACT_SCORE = 1 / 128, 128.0
+"""Scores that are multiples of the first and below the second have exact sums: SentencePiece
+subtracts a sum that exceeds 100,000, and 32 bits have the multiples of 1/128 up to 131,072."""
 _UNKNOWN_SURFACE = " \u2047 "
 _PREFIX = normalizers.Prepend(_ESCAPED_SPACE)
 _ESCAPE = normalizers.Replace(Pattern(text=" "), _ESCAPED_SPACE)
@@ -333,10 +337,12 @@ def write(spec: TokenizerSpec, roles: Mapping[str, str] = MappingProxyType({})) 
     names = {role.replace("token", "piece"): token for role, token in roles.items()}
     if isinstance(spec.model, SentencePiece):
         return _file_as_read(spec, spec.model, names)
+    if isinstance(spec.model, Unigram):
+        return _file_of_unigram(spec, spec.model, names)
     if not isinstance(spec.model, BPE):
         _refuse(
-            f"its model is {spec.model.json_type}, and such a file is written of BPE, or of a "
-            "tokenizer that was read from one"
+            f"its model is {spec.model.json_type}, and such a file is written of BPE or Unigram, "
+            "or of a tokenizer that was read from one"
         )
     return _file_of_merges(spec, spec.model, names)
 
@@ -420,6 +426,10 @@ def _check_settings(spec: TokenizerSpec, model: BPE) -> None:
             _refuse(f"SentencePiece has no {name}")
     if _ESCAPED_SPACE not in model.vocab:
         _refuse("U+2581, as which spaces are written, is not in its vocabulary")
+    _check_added_tokens(spec)
+
+
+def _check_added_tokens(spec: TokenizerSpec) -> None:
     for token in spec.added_tokens:
         name = f"its added token {shortened(token.content)}"
         if token.single_word or token.lstrip or token.rstrip:
@@ -429,6 +439,44 @@ def _check_settings(spec: TokenizerSpec, model: BPE) -> None:
                 f"{name} is not special: SentencePiece normalizes the text around such a token in "
                 "another way"
             )
+
+
+def _file_of_unigram(spec: TokenizerSpec, model: Unigram, names: Mapping[str, str]) -> bytes:
+    """Return the file of Unigram, if sums of 32 bits are exact and nothing else differs."""
+    add_dummy_prefix = _adds_dummy_prefix(spec)
+    _check_added_tokens(spec)
+    if model.unk_id is None:
+        _refuse("it has no unknown token, which every such file has")
+    special = {token.id for token in spec.added_tokens}
+    if max(special, default=0) >= len(model.pieces):
+        _refuse("an added token is not in its vocabulary")
+    of_bytes = {byte_token(byte) for byte in range(256)} if model.byte_fallback else set()
+    pieces = []
+    for number, (text, score) in enumerate(model.pieces):
+        kind = "byte" if text in of_bytes else "control" if number in special else "normal"
+        kind = "unknown" if number == model.unk_id else kind
+        pieces.append((text, score if kind == "normal" else 0.0, kind))
+    written = SentencePiece("unigram", pieces, model.byte_fallback)
+    try:
+        written.check(_PIECES)
+    except UsageError as error:
+        _refuse(str(error))
+    normal = written.of_kind("normal")
+    scores = [model.pieces[number][1] for number in normal.values()]
+    if any(abs(score) >= _EXACT_SCORE or score % _EXACT_UNIT for score in scores):
+        _refuse(
+            "sums of its scores are rounded, so that SentencePiece finds other pieces in some "
+            f"texts; scores must be multiples of 1/{1 / _EXACT_UNIT:.0f}, as train writes them"
+        )
+    if any(_ESCAPED_SPACE in piece[1:] for piece in normal) or any(
+        character not in normal for piece in normal for character in piece
+    ):
+        _refuse("a piece has a space within it, or a character that is no piece of its own")
+    for text, number in written.of_kind("byte").items():
+        if not set(text) <= normal.keys() or model.pieces[number][1] >= len(text) * min(scores):
+            _refuse(f"it would encode the text {text} as a byte")
+    rules = asdict(_ONLY_ESCAPED) | {"add_dummy_prefix": add_dummy_prefix}
+    return _file(written, names, rules)
 
 
 def _scored(spec: TokenizerSpec, model: BPE, scores: Mapping[str, float]) -> SentencePiece:

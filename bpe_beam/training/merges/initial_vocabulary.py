@@ -32,7 +32,13 @@ from bpe_beam.training.merges.symbols import (
     sums,
 )
 from bpe_beam.training.merges.words import Words
-from bpe_beam.training.recipe import BpeRecipe, MergingRecipe, Recipe, WordLevelRecipe
+from bpe_beam.training.recipe import (
+    BpeRecipe,
+    MergingRecipe,
+    PieceRecipe,
+    Recipe,
+    WordLevelRecipe,
+)
 
 _NO_ID = 0xFFFFFFFF
 
@@ -240,6 +246,11 @@ def check_distributed(recipe: Recipe) -> None:
     """Refuse a recipe that cannot be trained in rounds, over words on workers."""
     if isinstance(recipe, WordLevelRecipe):
         _refuse_rounds("a word-level vocabulary has no merges, its words are sorted")
+    if isinstance(recipe, PieceRecipe):
+        _refuse_rounds(
+            "unigram and mingram pass over all words many times, in this process only",
+            ", or drop rare words with counts filter --min-count 2",
+        )
     if recipe.tie_break == "first_seen":
         _refuse_rounds(
             "first_seen needs to know where each pair occurs first among all words after every "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -54,6 +54,7 @@ class TrainingResult(msgspec.Struct, frozen=True):
         merges: Pairs of tokens, in the order learned, after the merges of a base tokenizer.
         counts: int64: how often each newly learned pair occurred when it was merged.
         text_full: Whether training ended at `MAX_TEXT`.
+        scores: The score of each entry, in the order of ids; empty if the model has none.
     """
 
     vocab: Mapping[str, int]
@@ -61,6 +62,7 @@ class TrainingResult(msgspec.Struct, frozen=True):
     counts: npt.NDArray[np.int64]
     text_full: bool = False
     totals: WordTotals | None = None
+    scores: Sequence[float] = ()
 
 
 class NewMerges(msgspec.Struct, frozen=True):

@@ -21,7 +21,7 @@ from bpe_beam.messages import shortened
 from bpe_beam.tokenizer.components import byte_level
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training.merges.words import Size, Words, first_word_with
-from bpe_beam.training.recipe import BpeRecipe, MergingRecipe, Recipe, WordLevelRecipe
+from bpe_beam.training.recipe import BpeRecipe, MergingRecipe, Recipe
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -110,7 +110,7 @@ class Spelling(StoredSymbols, frozen=True):
 
 def spelling_of(recipe: Recipe) -> Spelling:
     """Return how the words of a recipe are written as symbols."""
-    prefix = "" if isinstance(recipe, WordLevelRecipe) else recipe.continuing_subword_prefix
+    prefix = recipe.continuing_subword_prefix if isinstance(recipe, MergingRecipe) else ""
     if not isinstance(recipe, BpeRecipe):
         return Spelling(False, prefix, "", "")
     in_bytes = recipe.symbols == "bytes"

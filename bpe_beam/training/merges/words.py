@@ -20,7 +20,7 @@ import pyarrow as pa
 from bpe_beam import _native
 from bpe_beam.counts.word_table import schema_of, string_buffers, weighted_total
 from bpe_beam.errors import UsageError, require
-from bpe_beam.training.recipe import BpeRecipe, Recipe, WordLevelRecipe
+from bpe_beam.training.recipe import BpeRecipe, Recipe, UnigramRecipe, WordLevelRecipe
 
 # The most that natural text and random bytes take, with vocabularies of 32,000 to 1,000,000: most
 # of it is for pairs. If merges go on until the best pair occurs once or twice, all pairs are
@@ -29,6 +29,9 @@ from bpe_beam.training.recipe import BpeRecipe, Recipe, WordLevelRecipe
 BYTES_PER_SYMBOL = 60
 BYTES_PER_WORD = 60
 BYTES_PER_ENTRY = 750
+
+BYTES_IN_SEGMENTS = 40  # of each byte of the words, for Unigram
+BYTES_PER_SEED = 600
 
 
 MAX_POSITIONS = _native.MAX_POSITIONS
@@ -65,10 +68,13 @@ class Words(msgspec.Struct, frozen=True):
         return weighted_total(np.diff(self.offsets), self.counts)
 
 
-def memory_needed(word_bytes: int, unique_words: int, vocab_size: int = 0) -> int:
+def memory_needed(word_bytes: int, unique_words: int, recipe: Recipe) -> int:
     """Return an upper estimate of the bytes that learning from counted words takes."""
+    if isinstance(recipe, UnigramRecipe):
+        seeds = BYTES_PER_SEED * min(recipe.seed_size, word_bytes)
+        return BYTES_IN_SEGMENTS * word_bytes + BYTES_PER_WORD * unique_words + seeds
     words = BYTES_PER_SYMBOL * word_bytes + BYTES_PER_WORD * unique_words
-    return words + BYTES_PER_ENTRY * min(vocab_size, word_bytes)
+    return words + BYTES_PER_ENTRY * min(recipe.vocab_size, word_bytes)
 
 
 class Size(NamedTuple):
@@ -115,14 +121,15 @@ def too_many(
 
     None if they fit, by the figures of their counts.
     """
-    if isinstance(recipe, WordLevelRecipe):
+    if isinstance(recipe, WordLevelRecipe | UnigramRecipe):
         return None
     bpe = recipe if isinstance(recipe, BpeRecipe) else None
     ends = unique_words if bpe and bpe.end_of_word_symbol else 0
     if Size(unique_words, word_bytes, word_bytes + ends).positions <= MAX_POSITIONS:
         return None
     in_bytes = bpe is not None and bpe.symbols == "bytes"
-    return MAX_POSITIONS, in_bytes and recipe.limit_alphabet is None and not continued
+    kept = bpe is not None and bpe.limit_alphabet is None
+    return MAX_POSITIONS, in_bytes and kept and not continued
 
 
 def require_positions(size: Size) -> None:
