@@ -18,7 +18,6 @@ from bpe_beam.tokenizer.components import decoders, normalizers, postprocessors,
 from bpe_beam.tokenizer.components.added_tokens import AddedToken
 from bpe_beam.tokenizer.components.models import BPE, Model, SentencePiece, Unigram, WordPiece
 from bpe_beam.tokenizer.components.patterns import Pattern
-from bpe_beam.tokenizer.files.sentencepiece_file import merges_of
 from bpe_beam.tokenizer.spec import TokenizerSpec
 
 SENTENCEPIECE = "a .model file"
@@ -74,6 +73,8 @@ def _of_sentencepiece(model: SentencePiece, unknown_id: int | None, fallback: bo
             )
         return Unigram([(text, score) for text, score, _ in model.pieces], own_id, fallback)
     # The fewest merges, if they are known to give what the scores give: a .model can have them.
+    from bpe_beam.tokenizer.files.sentencepiece_file import merges_of
+
     merges = merges_of(model)
     if merges is None:
         texts = [text for text, _, _ in model.pieces]

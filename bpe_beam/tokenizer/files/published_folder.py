@@ -20,7 +20,7 @@ from bpe_beam.messages import shortened
 from bpe_beam.storage import Storage, redact
 from bpe_beam.tokenizer.components.added_tokens import AddedToken
 from bpe_beam.tokenizer.components.models import ErrorLocation, check_vocab
-from bpe_beam.tokenizer.files import sentencepiece_file, tokenizer_json, vocab_files
+from bpe_beam.tokenizer.files import tokenizer_json, vocab_files
 from bpe_beam.tokenizer.files.foreign_files import explained
 from bpe_beam.tokenizer.files.json_node import Node, parse
 from bpe_beam.tokenizer.files.published_classes import (
@@ -353,6 +353,8 @@ def read(folder: str, storage: Storage, read_file: Callable[[str], TokenizerSpec
         return settings.build(None, lambda _: read_file(storage.join(folder, files[0])))
     contents = [settings.file(name) for name in files]
     if kind.files == SENTENCEPIECE:
+        from bpe_beam.tokenizer.files import sentencepiece_file
+
         model: Any = sentencepiece_file.read_pieces(*contents[0])
     elif kind.files == VOCAB_TXT:
         model = vocab_files.read_vocab_txt(*contents[0])
