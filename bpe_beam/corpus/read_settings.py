@@ -20,7 +20,7 @@ from bpe_beam.storage.json_file import JsonObject
 WHOLE_FILE = "file"
 """The document separator that makes each text file one document."""
 
-FieldOfFiles: TypeAlias = "str | tuple[tuple[str, str], ...]"
+FieldOfFiles: TypeAlias = str | tuple[tuple[str, str], ...]
 """The name of a field, or pairs of files and names; see `ReadSettings.text_field`."""
 
 FIELDS = ("text_field", "id_field", "source_field")
