@@ -234,6 +234,8 @@ class Host:
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
         _wait(lambda: not self.processes(), f"the end of {self.name}")
+        with contextlib.suppress(Missing):  # the kernel removes it, but later
+            self._switch("ip", "link", "delete", self.link)
         _wait(lambda: all(map(_removed, self._groups())), f"the end of the limits of {self.name}")
 
     @property

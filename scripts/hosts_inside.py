@@ -71,15 +71,15 @@ def be_host(settings: dict[str, Any]) -> None:
         folder.mkdir()
     layers = f"lowerdir=/,upperdir={upper},workdir={work}"
     call("mount", "-t", "overlay", "-o", layers, "overlay", root)
+    call("mount", "-t", "proc", "proc", root / "proc")
+    call("mount", "-t", "sysfs", "-o", "ro", "sysfs", root / "sys")
+    _make_devices(root / "dev")
     for shown in map(Path, settings["show"]):
         if shown.stat().st_dev != Path("/").stat().st_dev:
             target = root / shown.relative_to("/")
             target.mkdir(parents=True, exist_ok=True)
             call("mount", "--bind", shown, target)
             call("mount", "-o", "remount,bind,ro", target)
-    call("mount", "-t", "proc", "proc", root / "proc")
-    call("mount", "-t", "sysfs", "-o", "ro", "sysfs", root / "sys")
-    _make_devices(root / "dev")
     (root / "etc/hosts").write_text(settings["hosts"])
     socket.sethostname(settings["name"])
     os.chroot(root)

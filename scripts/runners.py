@@ -6,6 +6,7 @@
     python scripts/runners.py start              starts a Flink cluster here; a command for it
     python scripts/runners.py add                starts one more task manager in it
     python scripts/runners.py stop               ends it
+    python scripts/runners.py serve jobmanager   one process of a cluster of several machines
     python scripts/runners.py get [PART ...]     builds parts, or all, and prints their paths
 
 Run it with the Python of the environment that bpe-beam is installed in. It needs Java 17 for Flink
@@ -14,6 +15,8 @@ in `$BPE_BEAM_CACHE/runners`, by default `~/.cache/bpe-beam/runners`.
 
 The cluster is a job manager and task managers as processes of this machine, without Flink's own
 scripts. It serves one user on one machine; it has no security, and listens on loopback only.
+Processes of `serve` listen on all addresses, for a network of your own: `serve taskmanager
+--job-manager HOST` is run on each other machine. Their worker command is HOME/bin/worker.
 """
 
 from __future__ import annotations
@@ -31,12 +34,15 @@ import sys
 import time
 import urllib.request
 from pathlib import Path
+from typing import NoReturn
 
 from get_runners import PARTS, Missing, cache, get, java
 
 CONFIGS = Path(__file__).parents[1] / "configs" / "runners"
 START_SECONDS = 300
 STOP_SECONDS = 10
+REST_PORT, RPC_PORT = 8081, 6123
+"""The ports of the job manager of a cluster of several machines; Flink's defaults."""
 
 # Packages that Flink needs opened since Java 17.
 _EXPORTS = "java.base/sun.net.util java.rmi/sun.rmi.registry java.security.jgss/sun.security.krb5"
@@ -112,7 +118,12 @@ def start(home: Path, task_managers: int, slots: int, port: int | None) -> list[
     for name in ("conf", "log", "tmp", "bin"):
         (home / name).mkdir(parents=True, exist_ok=True)
     port = port or _free_port()
-    _write_settings(home, port, task_managers * slots, slots)
+    settings = {
+        **_settings(home, slots),
+        **_at("127.0.0.1", "127.0.0.1", port, _free_port()),
+        "parallelism.default": str(task_managers * slots),
+    }
+    _write_settings(home, settings)
     worker = _write_worker(home, boot)
     ids: dict[str, int] = {}
     _record(home, port, ids)
@@ -227,19 +238,47 @@ def _members(sessions: set[int], home: Path) -> list[int]:
     return members
 
 
-def _write_settings(home: Path, port: int, parallelism: int, slots: int) -> None:
-    """Write Flink's `conf/`."""
-    settings = {
-        "jobmanager.rpc.address": "127.0.0.1",
-        "jobmanager.rpc.port": str(_free_port()),
-        "jobmanager.bind-host": "127.0.0.1",
-        "taskmanager.host": "127.0.0.1",
-        "taskmanager.bind-host": "127.0.0.1",
+def serve(home: Path, role: str, address: str, job_manager: str, slots: int) -> NoReturn:
+    """Become the job manager, or a task manager, of a cluster of several machines.
+
+    Args:
+        home: The folder of its settings and temporary files.
+        role: `jobmanager` or `taskmanager`.
+        address: The address or name of this machine.
+        job_manager: The address or name of the machine of the job manager.
+        slots: The number of tasks that a task manager runs at a time.
+    """
+    program, lib = java(), get("flink")
+    for name in ("conf", "tmp", "bin"):
+        (home / name).mkdir(parents=True, exist_ok=True)
+    everywhere = {"jobmanager.bind-host": "0.0.0.0", "taskmanager.bind-host": "0.0.0.0"}
+    at = _at(address, job_manager, REST_PORT, RPC_PORT)
+    listening = {**everywhere, "rest.bind-address": "0.0.0.0"}
+    _write_settings(home, {**_settings(home, slots), **at, **listening})
+    _write_worker(home, get("boot"))
+    arguments = _TASK_MANAGER_JVM if role == "taskmanager" else [*_JOB_MANAGER_JVM, _JOB_MANAGER]
+    os.chdir(home)
+    os.execv(program, _java_line(program, lib, home, arguments))
+
+
+def _at(address: str, job_manager: str, rest_port: int, rpc_port: int) -> dict[str, str]:
+    """Return the settings for a process at an address, which listens there only."""
+    return {
+        "jobmanager.rpc.address": job_manager,
+        "jobmanager.rpc.port": str(rpc_port),
+        "jobmanager.bind-host": address,
+        "taskmanager.host": address,
+        "taskmanager.bind-host": address,
+        "rest.address": job_manager,
+        "rest.bind-address": address,
+        "rest.port": str(rest_port),
+    }
+
+
+def _settings(home: Path, slots: int) -> dict[str, str]:
+    """Return Flink's settings without addresses."""
+    return {
         "taskmanager.numberOfTaskSlots": str(slots),
-        "parallelism.default": str(parallelism),
-        "rest.address": "127.0.0.1",
-        "rest.bind-address": "127.0.0.1",
-        "rest.port": str(port),
         "io.tmp.dirs": str(home / "tmp"),
         # Without this, one task manager is filled before the next gets a task.
         "cluster.evenly-spread-out-slots": "true",
@@ -255,6 +294,10 @@ def _write_settings(home: Path, port: int, parallelism: int, slots: int) -> None
         "taskmanager.network.sort-shuffle.min-buffers": "64",
         **_TASK_MANAGER_MEMORY,
     }
+
+
+def _write_settings(home: Path, settings: dict[str, str]) -> None:
+    """Write Flink's `conf/`."""
     lines = [f"{name}: {json.dumps(value)}\n" for name, value in settings.items()]
     (home / "conf" / "config.yaml").write_text("".join(lines))
     (home / "conf" / "log4j.properties").write_text(_LOGGING)
@@ -357,7 +400,12 @@ def _arguments() -> argparse.Namespace:
     one.add_argument("--port", type=int, metavar="P", help="of the web page; a free one")
     more = actions.add_parser("add", help="starts one more task manager in the cluster")
     ending = actions.add_parser("stop", help="ends the cluster")
-    for each in (one, more, ending):
+    serving = actions.add_parser("serve", help="becomes a process of a cluster of machines")
+    serving.add_argument("role", choices=("jobmanager", "taskmanager"))
+    serving.add_argument("--address", default=socket.gethostname(), help="of this machine")
+    serving.add_argument("--job-manager", metavar="HOST", help="its machine; default this one")
+    serving.add_argument("--slots", type=int, default=1, metavar="N", help="default 1")
+    for each in (one, more, ending, serving):
         each.add_argument(
             "--home", type=Path, default=cache() / "cluster", help="the cluster's folder"
         )
@@ -378,6 +426,10 @@ def _main(arguments: argparse.Namespace) -> None:
             raise Missing("--task-managers and --slots must be 1 or more")
         home = arguments.home.absolute()
         print(command(start(home, arguments.task_managers, arguments.slots, arguments.port)))
+    elif arguments.action == "serve":
+        manager = arguments.job_manager or arguments.address
+        home, slots = arguments.home.absolute(), arguments.slots
+        serve(home, arguments.role, arguments.address, manager, slots)
     elif arguments.action == "add":
         print(add(arguments.home.absolute()))
     else:

@@ -1,0 +1,224 @@
+"""Flink on hosts that share no file: a job manager, three task managers with their Python workers,
+an S3 server, and two hosts from which jobs are started."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from command_line import COMMAND, ROOT
+from engines import script
+from hosts import Host, Hosts
+from hosts_inside import Missing
+from starting import go_server
+from stores import BUCKET, SECRET, USER
+from waiting import wait_until
+
+WORKERS = ("worker-1", "worker-2", "worker-3")
+NAMES = ("manager", *WORKERS, "store", "driver", "other-driver")
+SLOTS = 2
+PARALLELISM = 3
+"""Less than all slots, so that a job goes on without one task manager."""
+TOP = f"s3://{BUCKET}"
+_PORT = 9000
+_DATA = "/srv/store"
+_HOME = "/var/tmp/flink"
+_SHORT = (
+    *("env", "-u", "PYTHONDONTWRITEBYTECODE"),
+    "JAVA_TOOL_OPTIONS=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+)
+"""Java and Python for short processes on few cores."""
+_ENDED = ("FINISHED", "FAILED", "CANCELED")
+_ASK = """
+import sys, urllib.request
+request = urllib.request.Request(sys.argv[1], method=sys.argv[2])
+print(urllib.request.urlopen(request, timeout=10).read().decode())
+"""
+_REFUSE = """
+import http.server, sys
+class Refusing(http.server.BaseHTTPRequestHandler):
+    def answer(self):
+        self.send_response(503)
+        self.send_header("Content-Length", "0")
+        self.send_header("Connection", "close")
+        self.end_headers()
+    do_GET = do_PUT = do_POST = do_HEAD = do_DELETE = answer
+http.server.ThreadingHTTPServer(("", int(sys.argv[1])), Refusing).serve_forever()
+"""
+_PUT = """
+import json, pathlib, sys
+from bpe_beam.storage import Storage
+storage, folder = Storage(json.loads(sys.argv[1])), pathlib.Path(sys.argv[2])
+for path in folder.rglob("*"):
+    if path.is_file():
+        storage.write_bytes(f"{sys.argv[3]}/{path.relative_to(folder)}", path.read_bytes())
+"""
+
+
+class FlinkHosts:
+    """The cluster and its hosts; `hosts[NAME]` is one of NAMES."""
+
+    def __init__(self, hosts: Hosts) -> None:
+        self.hosts = hosts
+        self._jar = script("get", "flink-job-server").split()[-1]
+        self._server = go_server("versitygw")
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
+
+    @staticmethod
+    @contextlib.contextmanager
+    def running(*shown: Path) -> Iterator[FlinkHosts]:
+        """Yield the cluster.
+
+        Args:
+            *shown: Folders of the machine that the hosts read, complete from now on.
+        """
+        script("get", "flink")
+        script("get", "boot")
+        with Hosts(NAMES, show=shown) as hosts:
+            cluster = FlinkHosts(hosts)
+            cluster.start_store()
+            for name in ("manager", *WORKERS):
+                cluster.start_flink(name)
+            cluster.wait_for_workers()
+            yield cluster
+
+    @property
+    def options(self) -> str:
+        """The storage options of all jobs, as JSON."""
+        s3 = {
+            "key": USER,
+            "secret": SECRET,
+            "endpoint_url": f"http://store:{_PORT}",
+            "client_kwargs": {"region_name": "us-east-1"},
+        }
+        return json.dumps({"s3": s3})
+
+    def start_store(self) -> None:
+        """Start the S3 server, with what it had before."""
+        store = self.hosts["store"]
+        store.run("mkdir", "-p", f"{_DATA}/{BUCKET}")
+        line = [self._server, "--access", USER, "--secret", SECRET, "--region", "us-east-1"]
+        line += ["--port", f"0.0.0.0:{_PORT}", "posix", _DATA]
+        self._running["store"] = store.start(*line, log="/var/tmp/store.log")
+        wait_until(lambda: self._answers(store, f"http://127.0.0.1:{_PORT}/"), "the store")
+
+    def stop_store(self) -> None:
+        """Kill the S3 server; its files stay."""
+        self.end("store")
+
+    def start_flink(self, name: str) -> None:
+        """Start the job manager, or a task manager, on its host."""
+        role = "jobmanager" if name == "manager" else "taskmanager"
+        line = [*_SHORT, sys.executable, str(ROOT / "scripts" / "runners.py"), "serve", role]
+        line += ["--home", _HOME, "--address", name, "--job-manager", "manager"]
+        line += ["--slots", str(SLOTS)]
+        self._running[name] = self.hosts[name].start(*line, log="/var/tmp/flink.log")
+
+    def end(self, name: str) -> None:
+        """Kill the server that runs on a host, and what it has started."""
+        self._running[name].kill()
+        self._running.pop(name).wait()
+
+    def ask(self, path: str, method: str = "GET") -> Any:
+        """Return an answer of Flink's REST interface."""
+        url = f"http://127.0.0.1:8081/{path}"
+        return json.loads(self.hosts["manager"].run(sys.executable, "-c", _ASK, url, method))
+
+    def workers(self) -> int:
+        """Return the number of task managers; 0 while the job manager does not answer."""
+        with contextlib.suppress(Missing):
+            return int(self.ask("overview")["taskmanagers"])
+        return 0
+
+    def replace(self, name: str, *, clock: float = 0) -> None:
+        """Kill a host, and start a new one with its server; its clock may be wrong by seconds."""
+        if name in self._running:
+            self.end(name)
+        self.hosts.start(name).clock = clock
+        if name == "manager" or name in WORKERS:
+            self.start_flink(name)
+
+    def restore(self) -> None:
+        """End all jobs, and make everything as it was: hosts, links and servers."""
+        for name in NAMES:
+            if not self.hosts[name].processes():
+                self.replace(name)
+        for name in ("manager", *WORKERS):
+            # A task manager ends after five minutes without a job manager.
+            if self._running[name].poll() is not None:
+                self.start_flink(name)
+        for name in NAMES:
+            self.hosts[name].heal()
+            self.hosts[name].run("ip", "neigh", "flush", "all", "nud", "permanent", "dev", "eth0")
+        wait_until(lambda: self._ended() and self.workers() == len(WORKERS), "the cluster", pause=1)
+
+    def _ended(self) -> bool:
+        """Cancel all jobs; return whether all have ended."""
+        with contextlib.suppress(Missing):
+            states = {job["jid"]: job["state"] for job in self.ask("jobs/overview")["jobs"]}
+            left = [job for job, state in states.items() if state not in _ENDED]
+            for job in left:
+                self.ask(f"jobs/{job}?mode=cancel", "PATCH")
+            return not left
+        return False
+
+    def start_refusing_store(self) -> None:
+        """Start a server that answers 503 in the store's place."""
+        line = (sys.executable, "-c", _REFUSE, str(_PORT))
+        self._running["store"] = self.hosts["store"].start(*line)
+
+    def wait_for_workers(self) -> None:
+        """Wait until all task managers take tasks."""
+        wait_until(lambda: self.workers() == len(WORKERS), "the task managers", pause=0.2)
+
+    def command(self, *args: str | Path, driver: str = "driver") -> list[str]:
+        """Return the command that runs a job on the cluster, or without a runner on the driver."""
+        return self.hosts[driver].command(
+            *_SHORT, *COMMAND, *args, "--storage-options", self.options
+        )
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """The flags that choose the cluster."""
+        environment = json.dumps({"command": f"{_HOME}/bin/worker"})
+        return (
+            *("--config", str(ROOT / "configs" / "runners" / "flink_cluster.yaml")),
+            "--flink_master=manager:8081",
+            f"--parallelism={PARALLELISM}",
+            f"--environment_config={environment}",
+            f"--flink_job_server_jar={self._jar}",
+        )
+
+    def put(self, folder: Path, url: str) -> None:
+        """Copy the files of a folder that the hosts see into the store."""
+        self.hosts["driver"].run(sys.executable, "-c", _PUT, self.options, folder, url, seconds=300)
+
+    def names(self, url: str) -> list[str]:
+        """Return the names of all objects below a URL, without a request to the server."""
+        return sorted(self.stored(url, "-printf '-  %p\\n'"))
+
+    def stored(self, url: str, what: str = "-exec sha256sum {} +") -> dict[str, str]:
+        """Return the SHA-256 of all objects below a URL, by relative name."""
+        folder = f"{_DATA}/{url.removeprefix('s3://')}"
+        line = f'cd "$1" 2>/dev/null && find . -type f {what} || true'
+        shown = self.hosts["store"].run("sh", "-c", line, "sh", folder).decode()
+        rows = (row.split("  ./", 1) for row in shown.splitlines())
+        return {name: digest for digest, name in rows}
+
+    def log(self, name: str) -> str:
+        """Return the log of Flink, or of the store, on a host."""
+        path = "/var/tmp/store.log" if name == "store" else "/var/tmp/flink.log"
+        return self.hosts[name].run("cat", path).decode(errors="replace")
+
+    def _answers(self, host: Host, url: str) -> bool:
+        code = "import sys, urllib.request as r, urllib.error as e\ntry: r.urlopen(sys.argv[1])\n"
+        code += "except e.HTTPError: pass"
+        with contextlib.suppress(Missing):
+            host.run(sys.executable, "-c", code, url)
+            return True
+        return False
