@@ -54,7 +54,9 @@ def open_mixture(
         sources |= {source} if source is not None else {str(n) for n in manifest.tokens_by_source}
         shards += [(number, shard.name) for shard in manifest.shards]
     require(len(kinds) == 1, "must have one tokenizer and the same settings of encoding", "url")
-    table, names = _selected(storage, inputs, shards, options, sorted(sources))
+    table, names = _selected(
+        storage, inputs, shards, options, sorted(sources), readers[0].vocab_size
+    )
     return TokenDataset(
         reader := MixedReader(readers, shards, table, names),
         Order.of_all(reader.documents),
@@ -68,6 +70,7 @@ def _selected(
     shards: Sequence[tuple[int, str]],
     options: MixtureOptions,
     sources: Sequence[str],
+    vocab_size: int,
 ) -> tuple[tables.Table, list[str]]:
     """Return the documents that are taken, in their order, and the names of the sources."""
     parts = options.parts(sources)
@@ -77,7 +80,10 @@ def _selected(
     for _ in range(2):
         rows, without = [np.empty(0, tables.DOCUMENT)], set[int]()
         for at, (folder, shard) in enumerate(shards):
-            for each in indexed_documents(storage, folders[folder], (at, shard), names, by_id):
+            documents = indexed_documents(
+                storage, folders[folder], (at, shard), names, by_id, vocab_size
+            )
+            for each in documents:
                 rows.append(each.table)
                 without |= {*each.table["source"][each.unusable].tolist()}
         numbered = tables.numbered(np.concatenate(rows), duplicates, names, seed)

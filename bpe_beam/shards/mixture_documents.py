@@ -78,6 +78,7 @@ def indexed_documents(
     shard: tuple[int, str],
     names: Sequence[str],
     by_id: Sequence[bool],
+    vocab_size: int,
     *,
     with_tokens: bool = False,
 ) -> Iterator[IndexedDocuments]:
@@ -103,7 +104,7 @@ def indexed_documents(
                     batch = batch._replace(offsets=np.zeros_like(batch.offsets))
                 batch, lengths = batch.filter(chosen), lengths[chosen]
                 index, sources = index[chosen], sources[chosen]
-            by_tokens = tables.hashes_of_tokens(batch) if with_tokens else None
+            by_tokens = tables.hashes_of_tokens(batch, vocab_size) if with_tokens else None
             ids = None if batch.labels is None else batch.labels.column("id")
             known = np.array(by_id, np.bool_)[sources]
             usable = np.zeros(sources.size, np.bool_) if ids is None else tables.usable_ids(ids)

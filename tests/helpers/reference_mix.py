@@ -36,7 +36,8 @@ class Taken:
 
 
 def token_hash(document: Document) -> bytes:
-    data = b"".join(token.to_bytes(4, "little") for token in document.tokens)
+    """Return the hash of tokens of a tokenizer with at most 65,536 ids."""
+    data = b"".join(token.to_bytes(2, "little") for token in document.tokens)
     return blake2b(data, digest_size=16, person=b"tokens").digest()
 
 
@@ -48,10 +49,23 @@ def identity(document: Document, by: str) -> bytes:
 
 
 def key(seed: int, epoch: int, source: str, identity_: bytes, counter: int) -> bytes:
-    name = source.encode()
-    numbers = b"".join(number.to_bytes(8, "little") for number in (seed, epoch, len(name)))
-    data = numbers + name + identity_ + counter.to_bytes(8, "little")
-    return blake2b(data, digest_size=16, person=b"key").digest()
+    data = seed.to_bytes(8, "little") + epoch.to_bytes(8, "little") + source.encode()
+    digest = blake2b(data, digest_size=32, person=b"key").digest()
+    secret = [int.from_bytes(digest[at : at + 8], "little") for at in (0, 8, 16, 24)]
+    left, right = int.from_bytes(identity_[:8], "big"), int.from_bytes(identity_[8:], "big")
+    right = (right + counter) % 2**64
+    for first, second in (secret[:2], secret[2:]):
+        left ^= fmix64(right ^ first)
+        right ^= fmix64(left ^ second)
+    return left.to_bytes(8, "big") + right.to_bytes(8, "big")
+
+
+def fmix64(value: int) -> int:
+    """Return the last step of MurmurHash3 of a value."""
+    for factor in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53):
+        value ^= value >> 33
+        value = value * factor % 2**64
+    return value ^ value >> 33
 
 
 def has_unique_ids(documents: Sequence[Document]) -> bool:

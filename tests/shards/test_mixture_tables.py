@@ -31,7 +31,7 @@ def table_of(documents: Sequence[Document], names: Sequence[str], by: Sequence[s
         identities = (
             tables.hashes_of_ids(ids)
             if by[source] == "id"
-            else tables.hashes_of_tokens(DocumentBatch(tokens, bounds_of(lengths), None))
+            else tables.hashes_of_tokens(DocumentBatch(tokens, bounds_of(lengths), None), 99)
         )
         sources = np.full(len(own), source)
         rows.append(tables.identified(identities, ids, lengths, sources, 0, np.array(at)))
@@ -181,16 +181,18 @@ def test_which_ids_are_positions(name: str | None, usable: bool) -> None:
 def test_the_hashes_stay_as_they_are() -> None:
     """Keys of today must choose the same documents for ever."""
     batch = DocumentBatch(np.array([1, 2, 300], np.uint32), np.array([0, 0, 3]), None)
-    empty, ids = tables.hashes_of_tokens(batch).tolist()
+    empty, ids = tables.hashes_of_tokens(batch, 400).tolist()
     assert [f"{high:016x}{low:016x}" for high, low in (empty, ids)] == [
         "8c8f8af8093e2428618de3720a706051",
-        "15e65a9ffb88e6184a8d4ae174c7bf19",
+        "9bbfa10f7a0238d53a74bae7397a1006",
     ]
+    (wide,) = tables.hashes_of_tokens(batch, 1 << 17).tolist()[1:]
+    assert f"{wide[0]:016x}{wide[1]:016x}" == "15e65a9ffb88e6184a8d4ae174c7bf19"
     (name,) = tables.hashes_of_ids(pa.array(["d1"])).tolist()
     numbered = np.zeros(1, tables.NUMBERED)
     (numbered["high"], numbered["low"]), numbered["counter"] = name, 2
     (key,) = tables.keys_of(5, 1, "web", numbered).tolist()
-    assert f"{key[0]:016x}{key[1]:016x}" == "ed91a9936c7547f1c681a40462961fad"
+    assert f"{key[0]:016x}{key[1]:016x}" == "91d4c3274ee95eb6f4cb351521a32f14"
     expected = reference_mix.key(
         5, 1, "web", reference_mix.identity(Document("", (), "d1"), "id"), 2
     )

@@ -16,7 +16,7 @@ from bpe_beam.errors import DataError
 from bpe_beam.folders.artifact_names import SHARDS_TOKENIZER_FILE
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.output_folder import OutputFolder
-from bpe_beam.folders.receipts import WORK, Receipt
+from bpe_beam.folders.receipts import WORK, Receipt, TaskFolder
 from bpe_beam.jobs.arranged_shards import ArrangedShards, added_texts, unsynced
 from bpe_beam.jobs.mix.inputs import MixInputs
 from bpe_beam.progress import Progress
@@ -298,23 +298,22 @@ class MixSteps(ArrangedShards):
         shards = [_element(self._shards[number]) for number in to_scatter]
 
         def steps(mix: tasks.MixTask, engine: Engine) -> Collection:
-            temporary = replace(mix, arrange=unsynced(mix.arrange))
             places = engine.run(
                 "PlaceRange",
-                partial(place.place_range, temporary),
+                partial(place.place_range, mix),
                 engine.tasks("KeyRanges", ranges),
                 str,
             )
             blocks = engine.run(
                 "ScatterTaken",
-                partial(place.scatter_taken, temporary, known_placed),
+                partial(place.scatter_taken, mix, known_placed),
                 engine.tasks("Shards", shards),
                 str,
                 places,
             )
             return engine.run(
                 "WriteNewShard",
-                partial(write_new_shard, mix.arrange, known),
+                partial(write_new_shard, self._synced(mix.arrange), known),
                 engine.tasks("NewShards", new),
                 str,
                 blocks,
@@ -408,9 +407,14 @@ class MixSteps(ArrangedShards):
         """Run steps of a mixture; all but new shards are temporary files."""
 
         def described(task: ArrangeTask) -> Steps:
-            return partial(steps, replace(self._mix, arrange=task))
+            return partial(steps, replace(self._mix, arrange=unsynced(task)))
 
         self.run(described, count, read or {})
+
+    def _synced(self, task: ArrangeTask) -> ArrangeTask:
+        """Return the same task for files that stay."""
+        url, fingerprint = task.folder.url, task.folder.fingerprint
+        return replace(task, folder=TaskFolder(self._folder.storage, url, fingerprint))
 
     def _files(self, names: Sequence[str]) -> list[str]:
         """Return the URLs of the first files of the tasks that are finished."""

@@ -153,7 +153,9 @@ def documents_of_other_parts(storage: Storage, folder: str, manifest: Manifest) 
         with shard_format(manifest.format).reader(storage, folder, shard.name) as reader:
             wrong = 0
             for batch in document_batches(reader):
-                hashes = document_hashes.hashes_of_tokens(hashes_of_tokens(batch))
+                hashes = document_hashes.hashes_of_tokens(
+                    hashes_of_tokens(batch, manifest.tokenizer.vocab_size)
+                )
                 validation = document_hashes.for_validation(hashes, share)
                 wrong += int((validation != (arranged.part == PARTS[1])).sum())
         if wrong:

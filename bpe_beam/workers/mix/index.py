@@ -42,6 +42,7 @@ def index_shard(task: MixTask, element: str) -> TaskResult:
         (shard.index, shard.name),
         task.names,
         task.by_id,
+        task.arrange.vocab_size,
         with_tokens=arrangement.validation_by == "tokens",
     )
     with RecordBlocks(folder, name, tables.DOCUMENT, task.groups) as file:

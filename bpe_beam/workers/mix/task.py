@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -147,5 +148,6 @@ def read_table(storage: Storage, url: str, dtype: Any) -> Any:
     return np.frombuffer(storage.read_bytes(url), dtype)
 
 
+@cache
 def _schema(dtype: np.dtype[Any]) -> pa.Schema:
     return pa.schema([("record", pa.binary(dtype.itemsize))])

@@ -408,10 +408,10 @@ def test_damaged_shards_are_named(ground: Ground, tmp_path: Path) -> None:
 
 
 def test_small_budgets_are_told(ground: Ground, tmp_path: Path) -> None:
-    command = ("mix", "--input", *ground.inputs("web"), "--tokens", 1)
+    command = ("mix", "--input", *ground.inputs("code"), "--tokens", 1)
     ran = run(*command, "--output", tmp_path / "out", "--quiet")
     assert ran.code == 0
-    assert "web: its only document has" in ran.err
+    assert "code: its only document has" in ran.err
     ran = run(*command, "--skip-tokens", 30, "--output", tmp_path / "none", "--quiet")
     assert ran.code in (0, 1)
 
