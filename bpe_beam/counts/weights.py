@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Mapping
 from decimal import ROUND_HALF_EVEN, Context, Decimal, localcontext
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -143,6 +144,30 @@ def tempered_weights(temperature: Decimal, sizes: Mapping[str, int]) -> Weights:
             if numerators[name] == 0:
                 raise UsageError(f"temperature {temperature} gives {name} a weight below 2^-20")
     return Weights(numerators)
+
+
+def weights_of_shares(
+    shares: Mapping[str, Fraction], totals: Mapping[str, SourceTotals]
+) -> Weights:
+    """Return weights with which each source has a share of the text; other sources have none.
+
+    A source of n of the N bytes has the weight share / (n / N), rounded as any weight.
+
+    Raises:
+        UsageError: A source with a share has no text, or a weight is too small or too great.
+    """
+    whole = sum(each.text_bytes for each in totals.values())
+    numerators = dict.fromkeys(totals, 0)
+    for name, share in shares.items():
+        size = totals[name].text_bytes
+        if not size:
+            raise UsageError(f"the mixture has a share of {name}, which has no text", ("weights",))
+        numerators[name] = math.floor(share * whole / size * DENOMINATOR + Fraction(1, 2))
+        if not numerators[name]:
+            raise UsageError(f"the mixture gives {name} a weight below 2^-20", ("weights",))
+    weights = Weights(numerators)
+    weights.check_words({name: each.words for name, each in totals.items()})
+    return weights
 
 
 def weights_of(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -56,7 +57,16 @@ def _decimal(default: str, name: str, *, help: str, models: tuple[str, ...]) -> 
     return _training(default, metavar="X", help=help, parse=parse, check=parse, models=models)
 
 
+def _parse_weights(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """Return pairs of a source and its weight, or the file of a mixture with the source ""."""
+    if len(texts) == 1 and "=" not in texts[0] and texts[0].endswith((".yaml", ".yml")):
+        return (("", texts[0]),)
+    return parse_weights(texts)
+
+
 def _check_weights(weights: tuple[tuple[str, str], ...]) -> None:
+    if [source for source, _ in weights] == [""]:
+        return
     sources = [source for source, _ in weights]
     for source, weight in weights:
         require(sources.count(source) == 1, f"must not repeat {source!r}", "weights")
@@ -105,8 +115,9 @@ class TrainingSettings(Settings, frozen=True, kw_only=True):
         metavar="SOURCE=W,...",
         kind="pairs",
         help="Weights that multiply the counts of sources, such as en=0.3,zh=2. Weight 0 excludes "
-        "a source; all other sources have weight 1.",
-        parse=parse_weights,
+        "a source; all other sources have weight 1. Or F.yaml, the file of a mixture: each of its "
+        "sources gets its share of the text.",
+        parse=_parse_weights,
         check=_check_weights,
     )
     temperature: str | None = _training(
@@ -307,6 +318,11 @@ class TrainingSettings(Settings, frozen=True, kw_only=True):
         """The output of a training that writes one."""
         assert self.output is not None
         return self.output
+
+    @property
+    def mixture(self) -> str | None:
+        """The file of the mixture that gives the weights; None without one."""
+        return dict(self.weights).get("")
 
     @property
     def roles(self) -> dict[str, str]:

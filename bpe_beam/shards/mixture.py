@@ -85,7 +85,7 @@ class MixtureOptions(Struct, frozen=True):
             if name not in sources:
                 shown = f"the sources are {list_few(sorted(sources), 10)}"
                 raise UsageError(
-                    f"must name sources of the folders, got {name!r}; {shown}"
+                    f"must name sources of the input, got {name!r}; {shown}"
                     f"{did_you_mean(name, sources)}",
                     ("tokens_of" if self.tokens_of else "share",),
                 )
@@ -100,6 +100,12 @@ class MixtureOptions(Struct, frozen=True):
             )
             for name in sorted(targets)
         }
+
+    def shares(self, sources: Sequence[str]) -> dict[str, Fraction]:
+        """Return the share of each source in the tokens of the mixture."""
+        parts = self.parts(sources)
+        total = sum(part.target for part in parts.values())
+        return {name: Fraction(part.target, total) for name, part in parts.items()}
 
     def _targets(self, sources: Sequence[str]) -> dict[str, Fraction]:
         """Return the tokens of each source before they are rounded up."""

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import pytest
 
+from bpe_beam.counts.manifest import SourceTotals
 from bpe_beam.counts.weights import (
     DENOMINATOR,
     MAX_TOTAL,
@@ -15,6 +16,7 @@ from bpe_beam.counts.weights import (
     parse_temperature,
     parse_weight,
     tempered_weights,
+    weights_of_shares,
 )
 from bpe_beam.errors import UsageError
 
@@ -161,3 +163,17 @@ class TestTemperature:
 
 
 GOLDEN = {"a": 1041350, "b": 8271736, "c": 245555303, "d": 4145688295}
+
+
+def test_weights_of_the_shares_of_a_mixture() -> None:
+    """Each source has its share of the weighted text; others have none."""
+    totals = {
+        name: SourceTotals(documents=1, text_bytes=size, words=size, unique_words=1)
+        for name, size in {"web": 700, "code": 200, "math": 100, "empty": 0}.items()
+    }
+    weights = weights_of_shares({"web": Fraction(1, 4), "code": Fraction(3, 4)}, totals)
+    sizes = {name: each.text_bytes for name, each in totals.items()}
+    shares = {name: row["weighted_share"] for name, row in weights.summary(sizes).items()}
+    assert shares == pytest.approx({"web": 0.25, "code": 0.75, "math": 0, "empty": 0}, abs=1e-5)
+    with pytest.raises(UsageError, match="a share of empty, which has no text"):
+        weights_of_shares({"empty": Fraction(1)}, totals)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
+from fractions import Fraction
 
 import msgspec
 import pyarrow as pa
@@ -16,9 +17,10 @@ from bpe_beam.counts.weights import (
     parse_temperature,
     parse_weight,
     weights_of,
+    weights_of_shares,
 )
 from bpe_beam.counts.word_counts import WordCounts
-from bpe_beam.errors import UsageError, require
+from bpe_beam.errors import UsageError, parameter_renamed, require
 from bpe_beam.folders.output_folder import COUNTS
 from bpe_beam.jobs.folder_checks import refuse_own_folder
 from bpe_beam.settings.count import CountSettings
@@ -103,7 +105,7 @@ class TrainingPlan(msgspec.Struct, frozen=True):
             "model": self.settings.model,
             **msgspec.structs.asdict(self.recipe),
             **({} if base is None else {"continued": base.fingerprint}),
-            **_identity_of_weights(self.settings),
+            **_identity_of_weights(self.settings, self.storage),
             **identity_of(self.settings),
             **({} if template is None else {"chat_template": hashlib.sha256(template).hexdigest()}),
         }
@@ -196,7 +198,7 @@ def plan_training(
     normalizer, pretokenizer = settings.corpus_normalizer, settings.corpus_pretokenizer
     extracted = settings.all_special_tokens
     if in_memory is not None:
-        weights = _weights_of(settings, in_memory.manifest)
+        weights = _weights_of(settings, in_memory.manifest, storage)
         counts = PlannedCounts("", in_memory.manifest, "", weights, in_memory)
     elif settings.counts is not None:
         refuse_own_folder(settings.folder, (settings.counts,), inside=True)
@@ -256,20 +258,35 @@ def _read_chat_template(storage: Storage, path: str | None) -> bytes | None:
 
 def _planned_counts(storage: Storage, folder: str, settings: TrainingSettings) -> PlannedCounts:
     manifest, sha256 = read_hashed_manifest(storage, folder)
-    return PlannedCounts(folder, manifest, sha256, _weights_of(settings, manifest))
+    return PlannedCounts(folder, manifest, sha256, _weights_of(settings, manifest, storage))
 
 
 def _numerators(settings: TrainingSettings) -> dict[str, int]:
     return {name: parse_weight(name, weight) for name, weight in settings.weights}
 
 
-def _identity_of_weights(settings: TrainingSettings) -> dict[str, object]:
+def _identity_of_weights(settings: TrainingSettings, storage: Storage) -> dict[str, object]:
     if settings.temperature is not None:
         return {"temperature": f"{parse_temperature(settings.temperature):f}"}
+    if settings.mixture is not None:
+        shares = _shares(storage, settings.mixture, None)
+        return {"weights": {name: str(share) for name, share in shares.items()}}
     return {"weights": dict(sorted(_numerators(settings).items()))} if settings.weights else {}
 
 
-def _weights_of(settings: TrainingSettings, manifest: CountsManifest) -> Weights | None:
+def _shares(storage: Storage, file: str, sources: list[str] | None) -> dict[str, Fraction]:
+    """Return the shares of a mixture's sources, which are among `sources` unless that is None."""
+    from bpe_beam.shards.mixture import read_mixture  # few trainings need it
+
+    options = read_mixture(storage, file)
+    names = [name for name, _ in (*options.share, *options.tokens_of)]
+    with parameter_renamed("share", "weights"), parameter_renamed("tokens_of", "weights"):
+        return options.shares(names if sources is None else sources)
+
+
+def _weights_of(
+    settings: TrainingSettings, manifest: CountsManifest, storage: Storage
+) -> Weights | None:
     """Return the weights of all sources of counts; None if the settings name no weights."""
     if not settings.weights and settings.temperature is None:
         return None
@@ -279,6 +296,9 @@ def _weights_of(settings: TrainingSettings, manifest: CountsManifest) -> Weights
             ("weights" if settings.temperature is None else "temperature",),
             "count again with {sources} or {source_field}",
         )
+    if settings.mixture is not None:
+        shares = _shares(storage, settings.mixture, [*manifest.sources])
+        return weights_of_shares(shares, manifest.sources)
     temperature = None if settings.temperature is None else parse_temperature(settings.temperature)
     return weights_of(_numerators(settings), temperature, manifest.sources)
 

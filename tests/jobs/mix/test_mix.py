@@ -318,6 +318,29 @@ def test_a_file_has_the_mixture_and_the_command_line_wins(ground: Ground, tmp_pa
     assert summary["sources"]["web"]["tokens_asked"] == 300
 
 
+def test_the_file_gives_the_weights_of_a_training(ground: Ground, tmp_path: Path) -> None:
+    counts = tmp_path / "counts"
+    files = [ground.folder / f"{name}.jsonl" for name in SOURCES]
+    named = [word for name in SOURCES for word in ("--source", f"{name}={name}*")]
+    run_whole("count", "--input", *files, *named, "--output", counts)
+    file = tmp_path / "mixture.yaml"
+    file.write_text(YAML)
+    train = ("train", "--counts", counts, "--vocab-size", 300, "--weights")
+    weights = run_whole(*train, file, "--output", tmp_path / "tok").summary["weights"]
+    shares = {name: row["weighted_share"] for name, row in weights.items()}
+    assert shares == pytest.approx({"web": 0.75, "code": 0.25, "math": 0}, abs=1e-4)
+    typed = ",".join(f"{name}={row['decimal']}" for name, row in weights.items())
+    run_whole(*train, typed, "--output", tmp_path / "typed")
+    made = [(tmp_path / name / "tokenizer.json").read_bytes() for name in ("tok", "typed")]
+    assert made[0] == made[1]
+    file.write_text(YAML.replace("web", "webb"))
+    ran = run(*train, file, "--output", tmp_path / "no")
+    assert (ran.code, "did you mean web?" in ran.message) == (2, True), ran.message
+    file.write_text(YAML.replace("0.75", "0.5"))
+    ran = run(*train, file, "--output", tmp_path / "tok")
+    assert (ran.code, "what differs" in ran.message) == (2, True), ran.message
+
+
 def test_a_dry_run_writes_nothing(ground: Ground, tmp_path: Path) -> None:
     summary = mix(ground, tmp_path / "out", *MIXTURE, "--dry-run")
     assert not (tmp_path / "out").exists()
