@@ -691,7 +691,7 @@ def mixed_folders(ground: Ground, job: str) -> None:
 
 def shares(ground: Ground, job: str) -> None:
     """Other shares give other documents; several sources need them."""
-    two = ("--input", ground.shared / "tokens", ground.shared / "tokens3")
+    two = ("--input", ground.shared / "tokens3")
     one, other = (
         ground.seen(job, *two, "--share", f"tokens=1,tokens3={share}", out=share)
         for share in ("1", "2")
