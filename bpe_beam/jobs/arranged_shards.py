@@ -89,15 +89,15 @@ class ArrangedShards:
         steps: Callable[[ArrangeTask], Steps],
         tasks: int,
         tokens: Mapping[str, int] = MappingProxyType({}),
+        stage_name: str = STAGE,
     ) -> None:
         """Run steps in a new folder of a run; `tokens` has what tasks read, if they report it."""
         folder = self._folder
         run = folder.new_run()
         task = replace(self._task, folder=run.for_workers())
         total = sum(tokens.values())
-        with (
-            self._progress.stage(STAGE, total, "tokens read") if tokens else nullcontext() as stage
-        ):
+        reports = self._progress.stage(stage_name, total, "tokens read") if tokens else None
+        with nullcontext() if reports is None else reports as stage:
 
             def watch() -> None:
                 if stage is not None:  # workers on other machines report to none

@@ -33,7 +33,7 @@ from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.workers.arrange import planning
 from bpe_beam.workers.arrange.measure import part_task
 from bpe_beam.workers.arrange.new_shard import write_new_shard
-from bpe_beam.workers.arrange.task import LOST, RANKS, ArrangeTask, PartSums
+from bpe_beam.workers.arrange.task import LOST, RANKS, STAGE, ArrangeTask, PartSums
 from bpe_beam.workers.document_encoding import Encoding
 from bpe_beam.workers.mix import index, place, select
 from bpe_beam.workers.mix import task as tasks
@@ -169,7 +169,7 @@ class MixSteps(ArrangedShards):
 
         if remaining:
             read = {shards[number]: self._tokens[number] for number in to_index}
-            self._launch(steps, max(len(to_index), len(remaining)), read)
+            self._launch(steps, max(len(to_index), len(remaining)), read, index.STAGE)
         receipts = folder.all_receipts((*shards, *groups))
         lacking = [receipts[name].read_stats(tasks.IndexStats).without_id for name in shards]
         lacking += [receipts[name].read_stats(tasks.GroupStats).repeated for name in groups]
@@ -403,13 +403,14 @@ class MixSteps(ArrangedShards):
         steps: Callable[[tasks.MixTask, Engine], Collection],
         count: int,
         read: dict[str, int] | None = None,
+        stage: str = STAGE,
     ) -> None:
         """Run steps of a mixture; all but new shards are temporary files."""
 
         def described(task: ArrangeTask) -> Steps:
             return partial(steps, replace(self._mix, arrange=unsynced(task)))
 
-        self.run(described, count, read or {})
+        self.run(described, count, read or {}, stage)
 
     def _synced(self, task: ArrangeTask) -> ArrangeTask:
         """Return the same task for files that stay."""

@@ -12,7 +12,6 @@ from bpe_beam.shards import mixture_tables as tables
 from bpe_beam.shards.mixture_documents import IndexedDocuments, indexed_documents
 from bpe_beam.shards.shard_rows import Arrangement
 from bpe_beam.workers.arrange.new_shard import check_block_files
-from bpe_beam.workers.arrange.task import STAGE
 from bpe_beam.workers.document_hashes import for_validation, hashes_of_ids, hashes_of_tokens
 from bpe_beam.workers.mix.task import (
     Group,
@@ -26,6 +25,8 @@ from bpe_beam.workers.mix.task import (
 )
 from bpe_beam.workers.split_task import require_visible, task_name
 from bpe_beam.workers.task_results import TaskResult
+
+STAGE = "index"  # the progress stage, in tokens, that gets reports
 
 
 def index_shard(task: MixTask, element: str) -> TaskResult:
