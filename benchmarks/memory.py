@@ -49,7 +49,7 @@ from bpe_beam.shards.formats.megatron import MegatronStream, MegatronWriter
 from bpe_beam.storage import Storage
 from bpe_beam.training.learn import learn
 from bpe_beam.training.merges.words import Size, Words, memory_needed
-from bpe_beam.training.recipe import BpeRecipe
+from bpe_beam.training.recipe import BpeRecipe, UnigramRecipe
 from bpe_beam.workers import count_split as counting
 from bpe_beam.workers.document_encoding import Encoding
 from bpe_beam.workers.rounds import task as round_task
@@ -224,6 +224,19 @@ def learner(folder: Path) -> Found:
     learned_words, recipe = Words(data, offsets, np.ones(words, np.int64)), BpeRecipe(entries)
     return Found(
         peak(lambda: learn(learned_words, recipe)),
+        memory_needed(len(data), words, recipe),
+    )
+
+
+def piece_learner(folder: Path) -> Found:
+    """Measure the training of pieces on random letters, nearly all of whose substrings differ."""
+    words, length = 400_000, 12
+    data = RANDOM.integers(97, 123, words * length, dtype=np.uint8)
+    offsets = np.arange(0, len(data) + 1, length, dtype=np.int64)
+    learned_words = Words(data, offsets, np.ones(words, np.int64))
+    recipe = UnigramRecipe(32_000)
+    return Found(
+        peak(lambda: learn(learned_words, recipe, threads=2)),
         memory_needed(len(data), words, recipe),
     )
 
@@ -493,7 +506,8 @@ def encode_iterable(folder: Path) -> Found:
 ROWS: dict[str, Callable[[Path], Found]] = {
     row.__name__: row
     for row in (
-        driver, count_worker, part_writer, evaluation, learner, rounds_driver, round_worker,
+        driver, count_worker, part_writer, evaluation, learner, piece_learner, rounds_driver,
+        round_worker,
         round_sums, hot_pairs, tokenize_worker, tokenizer, freed_ids, arranging_worker,
         shard_writer, verifier, watcher, tokenize_transform, write_tokens, encode_iterable,
     )

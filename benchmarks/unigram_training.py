@@ -21,7 +21,8 @@ import tempfile
 import time
 from pathlib import Path
 
-CONTESTANTS = ("unigram", "mingram", "bpe", "sentencepiece")
+CONTESTANTS = ("unigram", "mingram", "mingram_any_script", "bpe", "sentencepiece")
+"""With `_any_script`, pieces have letters, digits and signs together, as the tokens of BPE have."""
 
 
 def lines_of(path: Path) -> list[str]:
@@ -58,14 +59,17 @@ def train(contestant: str, file: Path, output: Path, vocab_size: int, threads: i
     from bpe_beam.cli.main import main as bpe_beam
 
     options = ["--normalizer", "dummy_prefix", "--pretokenizer", "metaspace", "--quiet"]
+    contestant, any_script, _ = contestant.partition("_any_script")
+    if any_script:
+        options += ["--split-by-unicode-script", "false"]
     if contestant == "bpe":
         options += ["--unk-token", "<unk>", "--limit-alphabet", "2000"]
-    sys.argv = [
-        "bpe-beam", "train", "--model", contestant, "--input", str(file), "--input-format", "text",
+    command = [
+        "train", "--model", contestant, "--input", str(file), "--input-format", "text",
         "--vocab-size", str(vocab_size), "--output", str(output / "out"), *options,
         "--workers", str(threads),
     ]  # fmt: skip
-    bpe_beam()
+    assert bpe_beam(command) == 0
 
 
 def measure(contestant: str, train_file: Path, held_out: list[str], options: list[str]) -> None:
@@ -76,19 +80,19 @@ def measure(contestant: str, train_file: Path, held_out: list[str], options: lis
         command = [sys.executable, __file__, str(train_file), "--alone", contestant, folder]
         begun, before = time.monotonic(), os.times()
         process = subprocess.Popen([*command, *options])
-        _, status, usage = os.wait4(process.pid, 0)
+        assert process.wait() == 0
         seconds, after = time.monotonic() - begun, os.times()
-        assert status == 0
         cpu = after.children_user + after.children_system
         cpu -= before.children_user + before.children_system
+        memory = Path(folder, "memory").read_text()
         names = ("tokenizer.model", "out/tokenizer.json")
         path = next(Path(folder, name) for name in names if Path(folder, name).exists())
-        tokens = sum(map(len, Tokenizer.from_file(str(path)).encode_batch(held_out).to_pylist()))
+        tokens = sum(map(len, Tokenizer.from_file(str(path)).encode_batch(held_out)))
     size = sum(len(line.encode()) for line in held_out)
     words = sum(len(line.split()) for line in held_out)
     print(
         f"{contestant:15} {cpu:8.1f} s of processors, {seconds:8.1f} s, "
-        f"{usage.ru_maxrss / 1000:8,.0f} MB; held out: {size / tokens:.4f} bytes a token, "
+        f"{int(memory) / 1000:8,.0f} MB; held out: {size / tokens:.4f} bytes a token, "
         f"{tokens / words:.4f} tokens a word",
         flush=True,
     )
@@ -108,6 +112,9 @@ def main() -> None:
         contestant, folder = arguments.alone
         file = arguments.corpora[0]
         train(contestant, file, Path(folder), arguments.vocab_size, arguments.threads)
+        status = Path("/proc/self/status").read_text()
+        peak = next(line for line in status.splitlines() if line.startswith("VmHWM"))
+        Path(folder, "memory").write_text(peak.split()[1])
         return
     options = ["--vocab-size", str(arguments.vocab_size), "--threads", str(arguments.threads)]
     for corpus in arguments.corpora:

@@ -30,8 +30,10 @@ BYTES_PER_SYMBOL = 60
 BYTES_PER_WORD = 60
 BYTES_PER_ENTRY = 750
 
-BYTES_IN_SEGMENTS = 40  # of each byte of the words, for Unigram
-BYTES_PER_SEED = 600
+# The most that random letters take as Unigram, for each byte of the words; natural text takes a
+# third of it. benchmarks/memory.py measures it.
+BYTES_IN_SEGMENTS = 30
+BYTES_PER_SEED = 300
 
 
 MAX_POSITIONS = _native.MAX_POSITIONS

@@ -19,7 +19,7 @@ from bpe_beam.settings.train import TrainSettings
 from bpe_beam.training.learn import learn
 from bpe_beam.training.merges import words as room
 from bpe_beam.training.merges.words import gather_words
-from bpe_beam.training.recipe import BpeRecipe, Recipe
+from bpe_beam.training.recipe import BpeRecipe, MinGramRecipe, Recipe, UnigramRecipe
 
 MANY = 5_000_000_000
 BYTES = BpeRecipe(32_000)
@@ -68,6 +68,15 @@ def test_what_cannot_be_held_is_refused_with_the_way_out() -> None:
         decided(first_seen, "auto")
     with pytest.raises(UsageError, match=r"process; give fewer words$"):
         decided(first_seen, "local")
+
+
+@pytest.mark.parametrize("recipe", [UnigramRecipe(32_000), MinGramRecipe(32_000)])
+def test_pieces_are_learned_in_this_process(recipe: Recipe) -> None:
+    assert decided(recipe, "auto", 10**9)["merge_rounds"] == "local"
+    for merge_rounds, word_bytes in (("auto", 10**12), ("distributed", 10**9)):
+        with pytest.raises(UsageError, match="in this process only") as error:
+            decided(recipe, merge_rounds, word_bytes)
+        assert "counts filter --min-count 2" in str(error.value)
 
 
 @pytest.mark.parametrize("limit", [None, 40])
