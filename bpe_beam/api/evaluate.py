@@ -197,6 +197,10 @@ def _on_counts(
 
         exact = of_texts is not None or is_exact(tokenizer, *words.rules)
         made, _ = report_of(name, vocabulary, tallies(), sizes, exact=exact, parallel=parallel)
+        if (mixture := values.get("mixture")) is not None:
+            from bpe_beam.jobs.evaluate.mixture import with_mixture
+
+            made = with_mixture(made, mixture, Storage(values.get("storage_options", {})))
         figures: Figures = msgspec.to_builtins(made)
         return figures
 

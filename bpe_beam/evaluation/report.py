@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from fractions import Fraction
 from functools import cache
 from typing import NamedTuple
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from bpe_beam.errors import UsageError, require
 from bpe_beam.evaluation.metrics import Fairness, Metrics, Tally, fairness, metrics_of, ratio
@@ -31,6 +32,13 @@ COSTS: dict[str, Callable[[Metrics], int]] = {
 """The divisors of the costs whose fairness is in a report; `tokens` only of translations."""
 
 
+class MixtureFigures(Struct, frozen=True):
+    """The figures of a mixture, whose sources have shares of its tokens; None if unknown."""
+
+    bytes_per_token: float | None
+    tokens_per_word: float | None
+
+
 class Figures(Struct, frozen=True):
     """The figures of one vocabulary.
 
@@ -40,6 +48,7 @@ class Figures(Struct, frozen=True):
             sources are translations of one text, `tokens` is among them: the parity of languages.
         premiums: The tokens of each source over the tokens of one chosen source, if the sources are
             translations of one text; None: they are not.
+        mixture: The figures of a mixture of the sources, if one was given.
     """
 
     vocab_size: int
@@ -47,6 +56,7 @@ class Figures(Struct, frozen=True):
     sources: dict[str, Metrics] | None
     fairness: dict[str, Fairness | None] | None
     premiums: dict[str, float | None] | None = None
+    mixture: MixtureFigures | UnsetType = UNSET
 
 
 class TokenizerReport(Struct, frozen=True):
@@ -130,6 +140,26 @@ def report_of(
         curve=[smaller[size].figures(parallel) for size in sizes],
     )
     return report, whole.total
+
+
+def mixed_report(report: TokenizerReport, shares: Mapping[str, Fraction]) -> TokenizerReport:
+    """Return a report with the figures of a mixture, by the shares of sources in its tokens."""
+
+    def mixed(figures: Figures) -> Figures:
+        sources = {name: (figures.sources or {})[name] for name in shares}
+        mixture = MixtureFigures(None, None)
+        if all(one.tokens for one in sources.values()):
+            each = [(shares[name] / one.tokens, one) for name, one in sources.items()]
+            size = sum((part * one.bytes for part, one in each), Fraction(0))
+            words = sum((part * one.words for part, one in each), Fraction(0))
+            mixture = MixtureFigures(
+                float(size) if size else None, float(1 / words) if words else None
+            )
+        return msgspec.structs.replace(figures, mixture=mixture)
+
+    return msgspec.structs.replace(
+        report, figures=mixed(report.figures), curve=[mixed(each) for each in report.curve]
+    )
 
 
 def derivations_of(vocabulary: Vocabulary) -> Derivations | None:

@@ -99,6 +99,12 @@ class EvaluateSettings(Settings, frozen=True):
         help="If all sources are translations of one text: show the number of tokens of each "
         "source divided by the number of tokens of SOURCE.",
     )
+    mixture: str | None = option(
+        None,
+        metavar="F.yaml",
+        help="File of a mixture, as mix reads it: show the bytes per token and the tokens per word "
+        "of the sources in the shares of the mixture.",
+    )
     output: str | None = option(
         None,
         metavar="F",

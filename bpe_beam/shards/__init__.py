@@ -9,6 +9,7 @@ and a TokenIterator reads either of them, in batches or not.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -79,7 +80,10 @@ def open(
 
 
 def __getattr__(name: str) -> object:
-    """Return a class of the package."""
+    """Return a class of the package, or `bpe_beam.mix`."""
+    if name == "mix":
+        # A job, which this room does not import before someone asks for it here.
+        return importlib.import_module("bpe_beam.api.mix").mix
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from bpe_beam.shards import dataset, token_view

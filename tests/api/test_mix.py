@@ -54,6 +54,10 @@ def test_the_same_bytes(
     assert summary["sources"]["web"]["tokens"] > 0
 
 
+def test_it_is_among_the_names_of_shards() -> None:
+    assert bpe_beam.shards.mix is bpe_beam.mix
+
+
 def test_wrong_arguments(folders: dict[str, Path], tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="did you mean web"):
         bpe_beam.mix(folders, output=tmp_path, tokens_of={"webb": 5})

@@ -1149,6 +1149,7 @@ CASES: dict[str, dict[str, Case]] = {
         "--work": counted_words_are_kept,
         "--overwrite": work_begins_anew,
         "--runner": runner_with_a_folder,
+        "--mixture": changes("--mixture", "{shared}/mixture.yaml", base=("--source", "a=a*")),
         "--parallel": changes("--parallel", "other", base=("--source", "b=b*")),
         "--vocab-sizes": changes("--vocab-sizes", "300"),
         "--output": report_in_a_file,
@@ -1215,6 +1216,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory, texts: list[str]) -> Path:
     lines = [json.dumps(row) + "\n" for row in rows]
     (folder / "a.jsonl").write_text("".join(lines))
     write(folder / "b.txt", ["one | two", *texts[:20]])
+    (folder / "mixture.yaml").write_text("tokens: 9\nshare: {a: 1}\n")
     arguments = ("--input", folder / "a.jsonl")
     tokenizer = ("--tokenizer", folder / "tok" / "tokenizer.json")
     size = ("--vocab-size", "400", "--special-token", END)

@@ -268,6 +268,10 @@ def _report(
         )
     except DataError as error:
         raise DataError(f"{name}: {error}") from None
+    if settings.mixture is not None:
+        from bpe_beam.jobs.evaluate.mixture import with_mixture  # few evaluations need it
+
+        report = with_mixture(report, settings.mixture, Storage(settings.run.storage_options))
     output.keep(name, vocabulary, total)
     return report
 
@@ -288,6 +292,8 @@ def _rows(report: TokenizerReport) -> Iterator[tuple[str, dict[str, object]]]:
         if of_translations is not None:
             row["worst_to_best_source"] = of_translations.worst_to_best
             row["worst_source"] = of_translations.worst
+        if figures.mixture is not UNSET:
+            row["mixture_bytes_per_token"] = figures.mixture.bytes_per_token
         if figures is report.figures:
             row["never_used"] = report.unused.never_used
         if not report.exact:
