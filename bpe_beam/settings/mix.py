@@ -40,6 +40,12 @@ class MixedOrderSettings(ArrangementSettings, frozen=True):
         "documents without an id use their tokens.",
         default_help="tokens",
     )
+    shuffle_seed: int | None = option(
+        None,
+        help="Shuffle documents, or sequences, with seed N, in the same order as grain.",
+        default_help="the order of the documents' keys, which is random too",
+        between=(0, MAX_SEED),
+    )
     dry_run: bool = option(
         False,
         help="Write nothing. Show the tokens that each source has and that are asked of it.",
@@ -156,8 +162,6 @@ class MixSettings(Settings, frozen=True):
         MixedOrderSettings,
         MixedOrderSettings(),
         helps={
-            "shuffle_seed": "Shuffle documents, or sequences, with seed N, in the same order as "
-            "grain. Without it documents are in the order of their keys, which is random too.",
             "validation_share": "Write about this share of the documents of each source to the "
             "folder validation in the output; they are in no mixture. The others are mixed in the "
             "folder train. A hash of the document decides.",
