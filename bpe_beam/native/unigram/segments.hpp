@@ -22,7 +22,8 @@ inline constexpr std::uint32_t kNoFollower = 0xFFFFFFFE;
 inline constexpr std::uint32_t kCodePoints = 0x110000;
 inline constexpr std::uint32_t kMetaspace = 0x2581;
 
-/// The character that follows some bytes wherever they occur; kNoFollower: the end of a word, or several.
+/// The character that follows some bytes wherever they occur; kNoFollower: the end of a word, or
+/// several.
 inline std::uint32_t common_follower(std::uint32_t a, std::uint32_t b) {
   return a == b ? a : kNoFollower;
 }
