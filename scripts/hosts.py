@@ -149,7 +149,7 @@ class Host:
 
     def stop(self, number: int = signal.SIGSTOP) -> None:
         """Let all processes stand still, as on a machine that hangs; its network answers."""
-        for process in self.processes():
+        for process in {*self.processes()} - {self.pid}:  # which ends with the network
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, number)
 

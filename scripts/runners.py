@@ -285,6 +285,11 @@ def _settings(home: Path, slots: int) -> dict[str, str]:
         # A lost task manager is noticed within seconds; a slow one is not taken for lost.
         "heartbeat.interval": "2000",
         "heartbeat.timeout": "20000",
+        # Two task managers whose link is cut notice it in half a minute, not in two hours.
+        "taskmanager.network.netty.client.tcp.keepIdleSec": "15",
+        "taskmanager.network.netty.client.tcp.keepIntervalSec": "5",
+        "taskmanager.network.netty.client.tcp.keepCount": "3",
+        "taskmanager.network.netty.client.connectTimeoutSec": "30",
         # Without this a job ends with the first task manager that is lost. A worker that raises is
         # tried again as often, though it will raise again.
         "restart-strategy.type": "fixed-delay",

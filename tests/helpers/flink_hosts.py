@@ -131,7 +131,7 @@ class FlinkHosts:
 
     def workers(self) -> int:
         """Return the number of task managers; 0 while the job manager does not answer."""
-        with contextlib.suppress(Missing):
+        with contextlib.suppress(Missing, subprocess.TimeoutExpired):
             return int(self.ask("overview")["taskmanagers"])
         return 0
 
@@ -159,7 +159,7 @@ class FlinkHosts:
 
     def _ended(self) -> bool:
         """Cancel all jobs; return whether all have ended."""
-        with contextlib.suppress(Missing):
+        with contextlib.suppress(Missing, subprocess.TimeoutExpired):
             states = {job["jid"]: job["state"] for job in self.ask("jobs/overview")["jobs"]}
             left = [job for job, state in states.items() if state not in _ENDED]
             for job in left:

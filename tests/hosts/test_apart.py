@@ -241,7 +241,7 @@ def test_nothing_is_left_after_a_crash() -> None:
     code = (
         f"import sys, time; sys.path.insert(0, {str(ROOT / 'scripts')!r}); import hosts\n"
         "net = hosts.Hosts(['one', 'two']).__enter__()\n"
-        "net['one'].slow(delay=.1); net['two'].start('sleep', '4321.5')\n"
+        "net['one'].slow(delay=.1); net['two'].start('sleep', '4321.5'); net['two'].stop()\n"
         "print(net['one'].pid, net['two'].pid, net._switch, flush=True); time.sleep(1000)"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as owner:
