@@ -178,7 +178,7 @@ def test_words_that_a_step_dropped_are_missed(run: Run, counts: Path) -> None:
         ({"recipe": {"vocab_size": "300"}}, r"recipe: Expected `int`, got `str` - at `\$.vocab_s"),
         ({"recipe": {"vocab_size": 0}}, "recipe: vocab_size must be at least 1, got 0"),
         ({"recipe": {}}, "recipe: Object missing required field `vocab_size`"),
-        ({"recipe": {"vocab_size": 300}, "model": "unigram"}, "model must be one of bpe, wordp"),
+        ({"recipe": {"vocab_size": 300}, "model": "pieces"}, "model must be one of bpe, wordp"),
         ({"recipe": {"vocab_size": 300}, "weights": {"a": "x"}}, "weights must be decimal numbers"),
         ({"recipe": {"vocab_size": 300}, "temperature": 2}, "temperature must be a decimal"),
     ],
