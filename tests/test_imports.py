@@ -102,8 +102,10 @@ JOBS = (
     "plan --input TEXT",
     "count --input TEXT --output estimated --dry-run",
 )
-SLOW = {"bz2", "dataclasses", "lzma", "shutil", "tarfile", "tempfile", "zstandard"}
+SLOW = {"bz2", "lzma", "shutil", "tarfile", "tempfile", "zstandard"}
 """Modules that jobs of small JSON Lines do not use, and that took a twentieth of their time."""
+if sys.version_info < (3, 14):  # where `traceback` imports it
+    SLOW.add("dataclasses")
 INSTALLED = {"pandas", "polars", "torch", "IPython"}
 NEEDED = {
     *("bpe_beam", "cython_runtime", "dateutil", "msgspec", "numpy", "pyarrow", "regex", "six"),
