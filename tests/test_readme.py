@@ -33,9 +33,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_example_runs(folder: Path) -> None:
     shown = [pages.run(folder, *block) for page in RUN for block in pages.blocks(page)]
 
-    assert len(shown) == 8
+    assert len(shown) == 9
     assert "offsets  text" in shown[0]
-    for output in ("tokenizer", "tokenizer-8k", "tokenizer-64k", "gpt2", "bert", "more"):
+    for output in (
+        "tokenizer",
+        "tokenizer-8k",
+        "tokenizer-64k",
+        "tokenizer-mingram",
+        "gpt2",
+        "bert",
+        "more",
+    ):
         assert (folder / output / "tokenizer.json").exists()
     for output in ("tokens", "tokens-py"):
         assert (folder / output / "__manifest").exists()

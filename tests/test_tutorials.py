@@ -73,7 +73,7 @@ def test_mix(tmp_path: Path) -> None:
     first, second = (line.split() for line in read.splitlines())
     assert int(second[1]) > 100
     assert 584 <= int(first[1]) < 900
-    assert first[3] == second[3]
+    assert int(first[3]) >= int(second[3]) > 0  # the second has no email
 
 
 @pytest.mark.slow
