@@ -14,7 +14,7 @@ from host_faults import FAULTS, PHASES, Jobs, Trial, attempt
 
 pytestmark = pytest.mark.hosts
 
-# Together they take some ten minutes on two busy cores: CI has the first two.
+# Together they take some ten minutes on two busy cores.
 FIVE = [
     Trial(-1, "tokenize", "a task manager lost", "documents", 0.5, "worker-1"),
     Trial(-4, "evaluate", "5 s without the store", "splits", 0.5, "worker-2"),
@@ -35,18 +35,15 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[FlinkHos
 
 
 @pytest.mark.parametrize("job", PHASES)
-@pytest.mark.scheduled  # in CI the jobs with faults write the same bytes
+@pytest.mark.scheduled
 def test_without_a_fault(job: str, cluster: tuple[FlinkHosts, Jobs]) -> None:
     outcome = attempt(*cluster, Trial(-6, job, "none", "launch", 0, "worker-1"))
     assert outcome.result == "same bytes", outcome
     assert outcome.message == ""
 
 
-@pytest.mark.parametrize(
-    "trial",
-    [*FIVE[:2], *(pytest.param(each, marks=pytest.mark.scheduled) for each in FIVE[2:])],
-    ids=lambda trial: trial.fault,
-)
+@pytest.mark.scheduled
+@pytest.mark.parametrize("trial", FIVE, ids=lambda trial: trial.fault)
 def test_five_faults(trial: Trial, cluster: tuple[FlinkHosts, Jobs]) -> None:
     outcome = attempt(*cluster, trial)
     assert outcome.good, outcome
