@@ -6,13 +6,36 @@ import contextlib
 import shutil
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any, TypeVar
 
-from bpe_beam.api.arguments import Values, values_of
+from bpe_beam.api.arguments import Values, settings_of, values_of
 from bpe_beam.errors import DataError
 from bpe_beam.progress import Progress
 from bpe_beam.settings.common import RunSettings
+from bpe_beam.settings.field import Settings
+
+S = TypeVar("S", bound=Settings)
+
+
+def job_settings(
+    function: str,
+    settings: type[S],
+    arguments: Mapping[str, Any],
+    *,
+    mode: str,
+    runner_options: Sequence[str],
+    **of_run: Any,
+) -> S:
+    """Return the settings of a job that writes a folder, by the arguments of its function.
+
+    `of_run` has the arguments for how it runs; `mode` is how its progress is shown.
+    """
+    values = values_of(function, settings, {**arguments, **of_run}, writes=True)
+    chosen = {name: values.pop(name) for name in (*of_run, "storage_options") if name in values}
+    run = RunSettings(progress=mode, quiet=True, runner_options=tuple(runner_options), **chosen)
+    return settings_of(settings, {**values, "run": run})
 
 
 def run_of(

@@ -8,12 +8,11 @@ from typing import Any
 
 import msgspec
 
-from bpe_beam.api.arguments import documented, settings_of, values_of
-from bpe_beam.api.job_calls import progress_mode, show_warnings
+from bpe_beam.api.arguments import documented
+from bpe_beam.api.job_calls import job_settings, progress_mode, show_warnings
 from bpe_beam.api.tokenize import Summary
 from bpe_beam.jobs import mix as job
 from bpe_beam.progress import Progress
-from bpe_beam.settings.common import RunSettings
 from bpe_beam.settings.mix import MixSettings
 from bpe_beam.shards.mixture import texts_of
 
@@ -62,17 +61,16 @@ def mix(
         TypeError: An argument is not an option.
     """
     mode = progress_mode(progress)
-    of_run = {"workers": workers, "runner": runner, "overwrite": overwrite}
     amounts = {
         name: texts_of(value)
         for name, value in options.items()
         if name in _AMOUNTS and value is not None
     }
-    arguments = {**options, **amounts, "folders": _typed(folders), "output": output, **of_run}
-    values = values_of("mix", MixSettings, arguments, writes=True)
-    chosen = {name: values.pop(name) for name in (*of_run, "storage_options") if name in values}
-    run = RunSettings(progress=mode, quiet=True, runner_options=tuple(runner_options), **chosen)
-    settings = settings_of(MixSettings, {**values, "run": run})
+    arguments = {**options, **amounts, "folders": _typed(folders), "output": output}
+    settings = job_settings(
+        "mix", MixSettings, arguments, mode=mode, runner_options=runner_options,
+        workers=workers, runner=runner, overwrite=overwrite,
+    )  # fmt: skip
     summary: Summary = msgspec.to_builtins(job.run(settings, Progress(mode)))
     show_warnings(summary.get("warnings"))
     return summary

@@ -12,11 +12,10 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from bpe_beam.api.arguments import documented, settings_of, values_of
-from bpe_beam.api.job_calls import progress_mode, show_warnings
+from bpe_beam.api.arguments import documented
+from bpe_beam.api.job_calls import job_settings, progress_mode, show_warnings
 from bpe_beam.errors import UsageError
 from bpe_beam.progress import Progress
-from bpe_beam.settings.common import RunSettings
 from bpe_beam.settings.tokenize import TokenizeSettings
 from bpe_beam.tokenizer.files.transformers_files import CONFIG_FILE
 from bpe_beam.tokenizer.tokenizer import Tokenizer
@@ -71,13 +70,12 @@ def tokenize(
             raise UsageError("exclude each other", ("paths", "inputs"), "give one of them")
         options["inputs"] = _names(paths)
     mode = progress_mode(progress)
-    of_run = {"workers": workers, "runner": runner, "overwrite": overwrite}
     with _file_of(tokenizer) as file:
-        arguments = {**options, "tokenizer": file, "output": output, **of_run}
-        values = values_of("tokenize", TokenizeSettings, arguments, writes=True)
-        chosen = {name: values.pop(name) for name in (*of_run, "storage_options") if name in values}
-        run = RunSettings(progress=mode, quiet=True, runner_options=tuple(runner_options), **chosen)
-        settings = settings_of(TokenizeSettings, {**values, "run": run})
+        settings = job_settings(
+            "tokenize", TokenizeSettings, {**options, "tokenizer": file, "output": output},
+            mode=mode, runner_options=runner_options,
+            workers=workers, runner=runner, overwrite=overwrite,
+        )  # fmt: skip
         name = "dry_run" if settings.only_estimates else "tokenize"
         job = importlib.import_module(f"bpe_beam.jobs.{name}")
         summary: Summary = msgspec.to_builtins(job.run(settings, Progress(mode)))

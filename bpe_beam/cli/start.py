@@ -20,7 +20,7 @@ def run(argv: Sequence[str] | None = None) -> NoReturn:
     # tenth of a small job's time.
     gc.set_threshold(1_000_000, 50, 50)
     try:
-        if sys.version_info >= (3, 11):
+        if sys.version_info >= (3, 11) and "typing_extensions" not in sys.modules:
             # msgspec imports it wherever it is installed, which takes 4 ms, and needs it for 3.10.
             sys.modules["typing_extensions"] = None  # type: ignore[assignment]
             import msgspec  # noqa: F401

@@ -25,6 +25,7 @@ from bpe_beam.shards.mixture import (
 from bpe_beam.shards.shard_rows import MAX_SEED, Arrangement
 
 _mixing = partial(option, group="mixture")
+_by_source = partial(_mixing, (), kind="pairs", check=lambda _: None)
 
 BY = ("tokens", "id")
 
@@ -83,42 +84,30 @@ class MixSettings(Settings, frozen=True):
         parse=parse_tokens,
         between=(1, MAX_TOKENS),
     )
-    share: tuple[tuple[str, str], ...] = _mixing(
-        (),
+    share: tuple[tuple[str, str], ...] = _by_source(
         metavar="NAME=S,...",
-        kind="pairs",
         help="Share of each source in the tokens, such as web=0.6,code=0.4. Only ratios matter. A "
         "source that is not named is left out.",
         parse=parse_share,
-        check=lambda _: None,
     )
-    tokens_of: tuple[tuple[str, int], ...] = _mixing(
-        (),
+    tokens_of: tuple[tuple[str, int], ...] = _by_source(
         metavar="NAME=N,...",
-        kind="pairs",
         help="Number of tokens of each source, such as web=6B,code=4B, in place of --tokens and "
         "--share.",
         parse=partial(parse_amounts, name="tokens_of", named=True),
-        check=lambda _: None,
     )
-    max_epochs: tuple[tuple[str, int], ...] = _mixing(
-        (),
+    max_epochs: tuple[tuple[str, int], ...] = _by_source(
         metavar="N|NAME=N,...",
-        kind="pairs",
         help="Maximum number of times that a document may be taken, for all sources or by source. "
         "More tokens are refused.",
         parse=parse_epochs,
-        check=lambda _: None,
         default_help="1",
     )
-    skip_tokens: tuple[tuple[str, int], ...] = _mixing(
-        (),
+    skip_tokens: tuple[tuple[str, int], ...] = _by_source(
         metavar="N|NAME=N,...",
-        kind="pairs",
         help="Leave out the documents that a mixture of N tokens has, and take the following ones: "
         "the next stage of a training. N is divided like --tokens, or given by source.",
         parse=partial(parse_amounts, name="skip_tokens"),
-        check=lambda _: None,
         default_help="0",
     )
     seed: int | None = _mixing(

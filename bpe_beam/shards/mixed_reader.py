@@ -75,8 +75,7 @@ def _selected(
     """Return the documents that are taken, in their order, and the names of the sources."""
     parts = options.parts(sources)
     names, seed, duplicates = [*parts], options.seed or 0, options.duplicates or "keep"
-    fixed = options.identity == "tokens" or duplicates != "keep"
-    by_id = [not fixed and may_be_by_id(folders, name) for name in names]
+    by_id = [may_be_by_id(folders, name, options.identity, duplicates) for name in names]
     for _ in range(2):
         rows, without = [np.empty(0, tables.DOCUMENT)], set[int]()
         for at, (folder, shard) in enumerate(shards):

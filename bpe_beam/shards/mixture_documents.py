@@ -39,8 +39,15 @@ def source_of_all(manifest: Manifest, fallback: str) -> str | None:
     return None if shard_format(manifest.format).labelled else fallback
 
 
-def may_be_by_id(folders: Sequence[InputFolder], name: str) -> bool:
-    """Return whether the formats of all folders that may have a source store ids."""
+def may_be_by_id(
+    folders: Sequence[InputFolder], name: str, identity: str | None, duplicates: str
+) -> bool:
+    """Return whether documents of a source may be known by their ids.
+
+    The formats of all folders that may have the source must store ids.
+    """
+    if identity == "tokens" or duplicates != "keep":
+        return False
     own = (each for each in folders if each.source in (name, None))
     return all(shard_format(each.format).labelled for each in own)
 

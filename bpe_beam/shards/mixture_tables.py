@@ -5,7 +5,7 @@ those that are taken are functions of tables, and each works on any part of the 
 all of a group (`numbered`: equal documents; `taken`: a range of keys).
 
 1. `identified`: the identity of each document, a hash of its id or of its tokens.
-2. `numbered`: equal documents of a source are told apart by a counter, or dropped.
+2. `numbered`: a counter for equal documents of a source; or all but one are dropped.
 3. `keyed`: the key of each document in each epoch.
 4. `taken`: in the order of keys, the documents that a source gives.
 
@@ -67,7 +67,7 @@ class SourceRange(Struct, frozen=True):
 
     @property
     def open_epochs(self) -> tuple[int, ...]:
-        """The first and the last epoch, of which documents may be left out."""
+        """The first and the last epoch: the others are taken whole."""
         return tuple(dict.fromkeys((self.epochs[0], self.epochs[-1])))
 
 
@@ -238,7 +238,7 @@ def keyed(table: Table, source: int, part: int, epoch: int, name: str, seed: int
 
 
 def slots(ranges: Sequence[SourceRange | None]) -> dict[tuple[int, int], int]:
-    """Return a number for each source and each epoch of it of which documents may be left out."""
+    """Return a number for each source and each of its open epochs."""
     pairs = (
         (source, epoch)
         for source, each in enumerate(ranges)

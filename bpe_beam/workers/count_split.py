@@ -126,7 +126,7 @@ def block_references(
 
 
 def made_of(blocks: Iterable[tuple[int, BlocksReference]]) -> str:
-    """Return a hash of the contents of which parts are made; their URLs do not matter."""
+    """Return a hash of the blocks that parts are made of, by content; URLs do not matter."""
     contents = sorted(reference[1:] for _, reference in blocks if reference[3])
     return hashlib.sha256(repr(contents).encode()).hexdigest()
 

@@ -997,6 +997,18 @@ CUTTING: dict[str, Case] = {
     "--pretokenizer": changes("--pretokenizer", "bert"),
     "--special-token": special_tokens_are_cut,
 }
+ARRANGING = {
+    "--columns": changes("--columns", "labels", base=("--format", "arrow")),
+    "--sequence-length": changes("--sequence-length", "16"),
+    "--packing": changes("--packing", "best_fit", base=SEQUENCES),
+    "--max-documents-per-sequence": changes(
+        "--max-documents-per-sequence", "1", base=(*SEQUENCES, "--packing", "best_fit")
+    ),
+    "--pad-token": changes("--pad-token", END, base=(*SEQUENCES, "--packing", "best_fit")),
+    "--shuffle-seed": changes("--shuffle-seed", "1"),
+    "--validation-share": changes("--validation-share", "40%"),
+}
+
 CASES: dict[str, dict[str, Case]] = {
     "count": {
         **RUNNING,
@@ -1059,15 +1071,7 @@ CASES: dict[str, dict[str, Case]] = {
         "--allowed-special": allowed_specials,
         "--add-special-tokens": refused("--add-special-tokens", said="adds no tokens"),
         **RULES,
-        "--columns": changes("--columns", "labels", base=("--format", "arrow")),
-        "--sequence-length": changes("--sequence-length", "16"),
-        "--packing": changes("--packing", "best_fit", base=SEQUENCES),
-        "--max-documents-per-sequence": changes(
-            "--max-documents-per-sequence", "1", base=(*SEQUENCES, "--packing", "best_fit")
-        ),
-        "--pad-token": changes("--pad-token", END, base=(*SEQUENCES, "--packing", "best_fit")),
-        "--shuffle-seed": changes("--shuffle-seed", "1"),
-        "--validation-share": changes("--validation-share", "40%"),
+        **ARRANGING,
         "--validation-by": changes("--validation-by", "id", base=("--validation-share", "40%")),
         "--shard-tokens": changes("--shard-tokens", "100", base=SEQUENCES),
         "--dry-run": changes("--dry-run", base=SEQUENCES),
@@ -1106,15 +1110,7 @@ CASES: dict[str, dict[str, Case]] = {
         ),
         "--identity": changes("--identity", "tokens", base=LABELLED),
         "--format": changes("--format", "flat"),
-        "--columns": changes("--columns", "labels", base=("--format", "arrow")),
-        "--sequence-length": changes("--sequence-length", "16"),
-        "--packing": changes("--packing", "best_fit", base=SEQUENCES),
-        "--max-documents-per-sequence": changes(
-            "--max-documents-per-sequence", "1", base=(*SEQUENCES, "--packing", "best_fit")
-        ),
-        "--pad-token": changes("--pad-token", END, base=(*SEQUENCES, "--packing", "best_fit")),
-        "--shuffle-seed": changes("--shuffle-seed", "1"),
-        "--validation-share": changes("--validation-share", "40%"),
+        **ARRANGING,
         "--validation-by": changes(
             "--validation-by", "id", base=(*LABELLED, "--validation-share", "40%")
         ),

@@ -113,7 +113,10 @@ class MixSteps(ArrangedShards):
 
     def number(self) -> None:
         """Number the documents by their identities, and learn the totals of each source."""
-        by_id = [self._may_be_by_id(name) for name in self._mix.names]
+        folders, duplicates = self._inputs.folders, self._mix.duplicates
+        by_id = [
+            may_be_by_id(folders, name, self._identity, duplicates) for name in self._mix.names
+        ]
         for label in ("ids", "tokens"):
             self._mix = replace(self._mix, by_id=tuple(by_id), identities=label)
             self._groups, without = self._number_groups()
@@ -135,12 +138,6 @@ class MixSteps(ArrangedShards):
         tables.refuse_too_many(self._parts, tokens)
         ranges = tuple(tables.SourceRange(part, tokens[n]) for n, part in self._parts.items())
         self._mix = replace(self._mix, ranges=ranges)
-
-    def _may_be_by_id(self, name: str) -> bool:
-        """Return whether documents of a source may be known by their ids."""
-        if self._identity == "tokens" or self._mix.duplicates != "keep":
-            return False
-        return may_be_by_id(self._inputs.folders, name)
 
     def _number_groups(self) -> tuple[list[Receipt], set[int]]:
         """Return the receipts of all groups, and the sources by id whose ids are not unique."""

@@ -49,7 +49,6 @@ def differences_from_text(
     """
     from bpe_beam.jobs import tokenize  # an import that other folders do not need
 
-    assert manifest.arranged
     with tempfile.TemporaryDirectory(prefix="bpe-beam-verify-") as scratch:
         again = storage.join(scratch, "tokens")
         tokenizer = storage.join(folder, SHARDS_TOKENIZER_FILE)
@@ -62,11 +61,7 @@ def differences_from_text(
                 f"{error.problem}",
                 remedy="name the corpus that was tokenized with {inputs}",
             ) from error
-        again = storage.join(again, *filter(None, [manifest.arranged.part]))
-        expected = read_manifest(storage, again)
-        yield from _compared_shards(storage, folder, manifest, again)
-        stored, now = to_builtins(manifest.arranged), to_builtins(expected.arranged)
-        yield from _differences("arranged", stored, now)
+        yield from _compared(storage, folder, manifest, again, "arranged")
 
 
 def differences_from_folders(
@@ -84,8 +79,6 @@ def differences_from_folders(
     """
     from bpe_beam.jobs import mix  # an import that other folders do not need
 
-    assert manifest.mixture
-    assert manifest.arranged
     with tempfile.TemporaryDirectory(prefix="bpe-beam-verify-") as scratch:
         again = storage.join(scratch, "tokens")
         try:
@@ -95,12 +88,7 @@ def differences_from_folders(
                 f"the folders cannot be mixed as they were for {redact(folder)}: {error.problem}",
                 remedy="name the folders that were mixed with {inputs}",
             ) from error
-        again = storage.join(again, *filter(None, [manifest.arranged.part]))
-        expected = read_manifest(storage, again)
-        yield from _compared_shards(storage, folder, manifest, again)
-        for name in ("mixture", "arranged"):
-            stored, now = (to_builtins(getattr(each, name)) for each in (manifest, expected))
-            yield from _differences(name, stored, now)
+        yield from _compared(storage, folder, manifest, again, "mixture", "arranged")
 
 
 def _mix_settings(
@@ -187,6 +175,19 @@ def _settings(
         **encoding,
         arranging=ArrangementSettings(**arranging),
     )
+
+
+def _compared(
+    storage: Storage, folder: str, manifest: Manifest, output: str, *names: str
+) -> Iterator[str]:
+    """Yield how a folder differs from what a job wrote again, in shards and in these fields."""
+    assert manifest.arranged
+    again = storage.join(output, *filter(None, [manifest.arranged.part]))
+    expected = read_manifest(storage, again)
+    yield from _compared_shards(storage, folder, manifest, again)
+    for name in names:
+        stored, now = (to_builtins(getattr(each, name)) for each in (manifest, expected))
+        yield from _differences(name, stored, now)
 
 
 def _differences(name: str, stored: Any, now: Any) -> Iterator[str]:

@@ -11,8 +11,8 @@
 
 namespace bpe_beam {
 
-/// Calls `work(thread)` on some threads, of which this one is the first, and waits for all. Throws
-/// one of their exceptions.
+/// Calls `work(thread)` on some threads, and waits for all; this one is the first. Throws one of
+/// their exceptions.
 template <class Work>
 void on_threads(std::size_t threads, Work&& work) {
   std::exception_ptr error;
@@ -60,8 +60,8 @@ class SharedItems {
   std::atomic<std::size_t> next_ = 0;
 };
 
-/// Adds numbers from all items: `use(state, item)` adds to a `State`, of which each thread has its
-/// own. Returns the states.
+/// Adds numbers from all items: `use(state, item)` adds to the `State` of a thread. Returns the
+/// states of all threads.
 template <class State, class Use>
 std::vector<State> gather(std::size_t items, std::size_t slice, std::size_t threads,
                           const State& empty, Use&& use) {

@@ -1,4 +1,4 @@
-"""The training of `mingram`: pieces of BPE, of which those stay that the shortest spellings use.
+"""The training of `mingram`: the pieces of BPE that the shortest spellings use.
 
 docs/algorithm.md has the definition. The score of a piece is a constant that outweighs all else, so
 that the spelling with the fewest tokens wins, and among equally many the likeliest.
