@@ -8,8 +8,9 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
+import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -104,6 +105,18 @@ def some_of(request: pytest.FixtureRequest) -> SomeOf:
         return [case for place, case in enumerate(cases) if (place % every == 0) is some]
 
     return chosen
+
+
+@pytest.fixture(autouse=True)
+def empty_memory_store() -> Iterator[None]:
+    """Remove after each test what it left in `memory://`, which is one store for all of a process.
+
+    The folder of a test that passed is removed, and a later one may get the same name.
+    """
+    yield
+    if (memory := sys.modules.get("fsspec.implementations.memory")) is not None:
+        memory.MemoryFileSystem.store.clear()
+        memory.MemoryFileSystem.pseudo_dirs[:] = [""]
 
 
 @pytest.fixture(scope="session")

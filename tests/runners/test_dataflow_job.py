@@ -102,8 +102,6 @@ def caught(monkeypatch: pytest.MonkeyPatch) -> Caught:
 def stores() -> None:
     """A corpus and a tokenizer where Dataflow could reach them."""
     fs = fsspec.filesystem("memory")
-    fs.store.clear()
-    fs.pseudo_dirs[:] = [""]
     for i in range(3):
         with fs.open(f"/corpus/{i}.txt", "wb") as file:
             file.write(b"SECRETTEXT of the corpus, not to be sent\n" * 20)
