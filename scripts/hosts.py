@@ -32,6 +32,7 @@ import argparse
 import contextlib
 import json
 import os
+import select
 import shutil
 import signal
 import subprocess
@@ -192,7 +193,7 @@ class Host:
         self._switch("ip", "link", "set", near, "up")
         self._switch("ip", "link", "set", far, "up", "master", "switch")
         numbers = map(str, (rate, delay, loss, seed))
-        line = [sys.executable, INSIDE, "carry", self.link, near, *numbers]
+        line = [*_inside("carry"), self.link, near, *numbers]
         into = ("nsenter", "-t", str(self.switch), "-n", "--")
         nothing = subprocess.DEVNULL
         carrying = subprocess.Popen(
@@ -271,6 +272,7 @@ class Hosts:
     _gate: str = ""
 
     def __enter__(self) -> Hosts:
+        _end_leftovers()
         _remove_old_groups()
         FOLDER.mkdir(exist_ok=True)
         # All first processes read this pipe, which ends when this process does.
@@ -347,7 +349,7 @@ class Hosts:
             flags += ["--mount", "--uts", "--ipc", "--pid", "--fork"]
         with open(self._gate, "rb") as gate:  # noqa: PTH123 - a pipe
             process = subprocess.Popen(
-                ["unshare", *flags, "--", sys.executable, INSIDE, *action],
+                ["unshare", *flags, "--", *_inside(*action)],
                 stdin=gate,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -355,10 +357,14 @@ class Hosts:
             )
         assert process.stdout is not None
         _children.append(process)
-        ready = process.stdout.readline()
+        ready = b""
+        if select.select([process.stdout], [], [], SECONDS)[0]:
+            ready = process.stdout.readline()
         if not ready:
+            process.kill()  # it waits, or has ended
             said = process.communicate()[1].decode(errors="replace").strip()
-            raise Missing(f"this machine makes no hosts: {said[-1000:]}")
+            why = said[-1000:] or f"the {action[0]} is not ready after {SECONDS} s"
+            raise Missing(f"this machine makes no hosts: {why}")
         return int(ready)
 
 
@@ -399,6 +405,32 @@ def _removed(group: Path) -> bool:
     with contextlib.suppress(OSError):
         group.rmdir()
     return not group.exists()
+
+
+def _inside(*action: str) -> list[str]:
+    return [sys.executable, INSIDE, str(os.getpid()), *action]
+
+
+def _end_leftovers() -> None:
+    """End the processes of networks whose makers have ended without them."""
+
+    def leftovers() -> list[int]:
+        rows = []
+        for number in _numbers():
+            with contextlib.suppress(OSError):
+                line = Path(f"/proc/{number}/cmdline").read_bytes().decode(errors="replace")
+                script, owner = [*line.split("\0"), "", ""][1:3]
+                if script == INSIDE and owner.isdigit() and not _alive(int(owner)):
+                    rows.append(number)
+        return rows
+
+    def ended() -> bool:
+        for number in (found := leftovers()):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(number, signal.SIGKILL)
+        return not found
+
+    _wait(ended, "the end of what an earlier network left")
 
 
 def _remove_old_groups() -> None:

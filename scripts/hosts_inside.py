@@ -1,10 +1,11 @@
 """The processes inside of the namespaces that `hosts.py` makes: it starts them.
 
-    hosts_inside.py switch                 the switch of a network
-    hosts_inside.py host SETTINGS          the first process of a host
-    hosts_inside.py carry ONE OTHER ...    a slow link
+    hosts_inside.py OWNER switch                 the switch of a network
+    hosts_inside.py OWNER host SETTINGS          the first process of a host
+    hosts_inside.py OWNER carry ONE OTHER ...    a slow link
 
-They end with the pipe on their stdin; `carry` ends with its links.
+They end with the pipe on their stdin; `carry` ends with its links. OWNER is the number of the
+process that made the network: where it has ended and they have not, `hosts.py` kills them.
 """
 
 from __future__ import annotations
@@ -144,7 +145,7 @@ def carry(one: str, other: str, rate: float, delay: float, loss: float, seed: fl
 
 
 if __name__ == "__main__":
-    _action, *_rest = sys.argv[1:]
+    _, _action, *_rest = sys.argv[1:]
     if _action == "switch":
         be_switch()
     elif _action == "host":

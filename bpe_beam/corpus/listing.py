@@ -29,9 +29,9 @@ from bpe_beam.storage.names import (
     local_path,
     one_spelling,
 )
+from bpe_beam.storage.retry import REQUESTS_AT_ONCE
 from bpe_beam.storage.stored_file import LinkReport
 
-_LISTING_THREADS = 32
 _FEW_FILES = 8
 _MAX_TASK_FILES = 256
 
@@ -130,6 +130,8 @@ class RealNames:
 
     def names(self, url: str) -> tuple[str, str]:
         """Return the name of the entry, and the name of the file that it is or leads to."""
+        if not is_local(url):
+            return url, url
         if url not in self._names:
             entry = self.entry(url)
             linked = is_local(url) and os.path.islink(entry)  # noqa: PTH114 (Path takes longer)
@@ -181,7 +183,7 @@ def described(
 
     def describe(named_file: tuple[str, StoredFile]) -> InputFile:
         name, file = named_file
-        read_head = partial(storage.read_head, file.url)
+        read_head = partial(storage.read_head, file.url, size=file.size)
         compression, head = first_bytes(read_head, name, file.size)
         try:
             format_ = format_of(name, head, compression, input_format)
@@ -193,9 +195,9 @@ def described(
     if len(named) < _FEW_FILES:
         return tuple(map(describe, named))
     # A task of a pool takes 1.5 kB until all are done.
-    count = max(1, min(_MAX_TASK_FILES, len(named) // (8 * _LISTING_THREADS)))
+    count = max(1, min(_MAX_TASK_FILES, len(named) // (8 * REQUESTS_AT_ONCE)))
     tasks = [named[start : start + count] for start in range(0, len(named), count)]
-    with ThreadPoolExecutor(_LISTING_THREADS) as pool:  # stores answer late
+    with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:  # stores answer late
         described = pool.map(lambda task: list(map(describe, task)), tasks)
         return tuple(itertools.chain.from_iterable(described))
 

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 _now = time.monotonic
 _WATCH_SECONDS = 2.0
+_WATCH_REST = 5
+"""The pause after a look, in times that the look took."""
 _REST_SECONDS = 10
 _IDLE_SECONDS = 10.0
 """How long no task runs before that is shown; between two steps none may run for a moment."""
@@ -288,9 +290,13 @@ def _watching(run: EngineSettings, watch: Callable[[], None]) -> Iterator[None]:
     ended = threading.Event()
 
     def look() -> None:
-        while not ended.wait(_WATCH_SECONDS):
+        pause = _WATCH_SECONDS
+        while not ended.wait(pause):
+            began = _now()
             with contextlib.suppress(DataError):  # the next call may succeed
                 watch()
+            # A listing of very many receipts takes seconds.
+            pause = max(_WATCH_SECONDS, _WATCH_REST * (_now() - began))
 
     if run.in_process:
         yield

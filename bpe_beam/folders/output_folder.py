@@ -124,7 +124,7 @@ class OutputFolder(JobFolder):
     def require_whole(self, receipts: Iterable[Receipt]) -> None:
         """Check that the files of all tasks exist with their sizes."""
         files = [file for receipt in receipts for file in receipt.files]
-        for file, whole in zip(files, self.request_each(self.has_size, files), strict=True):
+        for file, whole in zip(files, self.have_sizes(files), strict=True):
             if not whole:
                 raise self._other_run(file.name)
 
@@ -166,7 +166,7 @@ class OutputFolder(JobFolder):
         def move(publication: Publication) -> None:
             receipt = publication.receipt
             if self._move_files(publication.moves):
-                self.write_receipt(receipt.task, receipt.files, receipt.stats)
+                self.keep_receipt(receipt)
 
         side_by_side(move, publications)
         self.require_whole(receipts)
@@ -190,7 +190,7 @@ class OutputFolder(JobFolder):
         moves = tuple((back[name], final) for name, final in publication.moves)
         names = {final: name for name, final in moves}
         files = [replace(file, name=names.get(file.name, file.name)) for file in receipt.files]
-        self.write_receipt(receipt.task, files, receipt.stats)
+        self.keep_receipt(replace(receipt, files=tuple(files)))
         return Publication(receipt, moves)
 
     def _move_files(self, moves: Iterable[tuple[str, str]]) -> bool:

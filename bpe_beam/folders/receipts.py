@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
@@ -22,7 +21,8 @@ from bpe_beam.errors import DataError, NotFoundError
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.storage import Storage, named_errors, redact
 from bpe_beam.storage.json_file import VERSION, JsonObject, read_signed, to_struct, with_checksum
-from bpe_beam.storage.names import is_local
+from bpe_beam.storage.names import escape_glob, is_local
+from bpe_beam.storage.retry import REQUESTS_AT_ONCE
 
 WORK = "work"
 """The folder of receipts and temporary files, within the folder of a job, a run or a window."""
@@ -34,6 +34,9 @@ _BLOCK_BYTES = 1 << 20
 HASHED_BYTES = 256 << 20
 """The maximum bytes of a finished local folder that are hashed when it is looked at, or its job is
 started again. This takes half a second. `bpe-beam verify` reads all."""
+
+_MANY = 1000
+"""The number of files of a store above which a listing tells their sizes."""
 
 _FEW = 64
 """The maximum number of requests to a local disk that are made one after the other."""
@@ -102,7 +105,9 @@ class TaskFolder:
         return sorted(task for name in names if (task := task_of(name)) is not None)
 
     def remove(self, names: Iterable[str]) -> None:
-        self.request_each(lambda name: self.storage.remove(self.path(name)), names)
+        urls = [self.path(name) for name in names]
+        if not self.storage.remove_all(urls):
+            self.request_each(self.storage.remove, urls)
 
     def request_each(self, call: Callable[[S], T], items: Iterable[S]) -> list[T]:
         """Return the result of a call for each item, in the order of the items.
@@ -114,6 +119,21 @@ class TaskFolder:
         if len(items) <= _FEW and is_local(self.url):
             return [call(item) for item in items]
         return side_by_side(call, items)
+
+    def have_sizes(self, files: Sequence[FileInfo]) -> list[bool]:
+        """Return which files exist and have their sizes.
+
+        Cost: one request a file, or a listing of their folders for many files of a store.
+        """
+        if len(files) <= _MANY or is_local(self.url):
+            return self.request_each(self.has_size, files)
+        sizes: dict[str, int] = {}
+        for folder in {file.name.rpartition("/")[0] for file in files}:
+            inside = escape_glob(self.path(folder) if folder else self.url)
+            listed = self.storage.expand(self.storage.join(inside, "*"))
+            prefix = f"{folder}/" if folder else ""
+            sizes |= {prefix + each.url.rpartition("/")[2]: each.size for each in listed}
+        return [sizes.get(file.name) == file.bytes for file in files]
 
     def has_size(self, file: FileInfo) -> bool:
         """Return whether a file exists and has its size. Cost: one request."""
@@ -172,5 +192,5 @@ def side_by_side(call: Callable[[S], T], items: Iterable[S]) -> list[T]:
     items = list(items)
     if len(items) < 2:
         return [call(item) for item in items]
-    with ThreadPoolExecutor(min(16, 4 * (os.cpu_count() or 1))) as pool:
+    with ThreadPoolExecutor(min(len(items), REQUESTS_AT_ONCE)) as pool:
         return list(pool.map(call, items))

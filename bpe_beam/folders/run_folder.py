@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from bpe_beam.errors import DataError, NotFoundError
 from bpe_beam.folders.artifact_names import JOB_FILE, name_of_first_part
+from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.job_json import JobRecord
 from bpe_beam.folders.receipts import WORK, Receipt, TaskFolder, receipt_name, side_by_side, task_of
 from bpe_beam.storage import Storage
@@ -30,6 +31,7 @@ class RunFolder(TaskFolder):
     def __init__(self, storage: Storage, url: str, record: JobRecord) -> None:
         super().__init__(storage, url, record.fingerprint)
         self.record = record
+        self._known: dict[str, Receipt] = {}
 
     def owns(self, name: str) -> bool:
         """Return whether the job writes a file of this name that is no receipt."""
@@ -54,13 +56,28 @@ class RunFolder(TaskFolder):
         return TaskFolder(self.storage, self.url, self.fingerprint)
 
     def receipts(self) -> dict[str, Receipt]:
-        """Return the job's receipts in storage now, by task in order. Cost: reads each receipt."""
-        receipts = self.request_each(self.read_receipt, self.finished_tasks())
-        return {
-            receipt.task: receipt
-            for receipt in receipts
-            if receipt is not None and all(self._may_be(file.name) for file in receipt.files)
-        }
+        """Return the job's receipts in storage now, by task in order.
+
+        Cost: one listing, and reads each receipt that this process has neither read nor written.
+        """
+        tasks = self.finished_tasks()
+        unread = [task for task in tasks if task not in self._known]
+        for receipt in self.request_each(self.read_receipt, unread):
+            if receipt is not None and all(self._may_be(file.name) for file in receipt.files):
+                self._known[receipt.task] = receipt
+        return {task: self._known[task] for task in tasks if task in self._known}
+
+    def write_receipt(self, task: str, files: Iterable[FileInfo], stats: object) -> None:
+        """See `TaskFolder`."""
+        self._known.pop(task, None)
+        super().write_receipt(task, files, stats)
+
+    def remove(self, names: Iterable[str]) -> None:
+        """See `TaskFolder`."""
+        names = list(names)
+        for task in filter(None, map(task_of, names)):
+            self._known.pop(task, None)
+        super().remove(names)
 
     def all_receipts(self, tasks: Iterable[str]) -> dict[str, Receipt]:
         """Return all receipts, after a check that each of these tasks has one."""
@@ -151,9 +168,14 @@ class JobFolder(RunFolder):
             self.storage.make_folder(self.path(folder))
         moved = [each for each in self.request_each(move_files, receipts) if each is not None]
         self.storage.sync_folders(self.url, *map(self.path, folders))
-        side_by_side(lambda each: self.write_receipt(each.task, each.files, each.stats), moved)
+        side_by_side(self.keep_receipt, moved)
         self.storage.sync_folders(self.path(WORK))
         run.remove(receipt_name(receipt.task) for receipt in receipts)
+
+    def keep_receipt(self, receipt: Receipt) -> None:
+        """Write a receipt of this job."""
+        self.write_receipt(receipt.task, receipt.files, receipt.stats)
+        self._known[receipt.task] = receipt
 
     def sync(self) -> None:
         """Sync the folders, so that files survive a power cut by name."""

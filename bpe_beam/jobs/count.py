@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from itertools import groupby
 
 from msgspec.structs import replace
 
@@ -187,16 +188,22 @@ class CountJob(CorpusJob[CountSettings, CountsManifest]):
         )
 
     def stale(self, receipts: Receipts) -> list[str]:
-        splits = self._split_tasks(self.plan)
-        done = {i: each for i, split in enumerate(splits) if (each := receipts.get(split))}
-        blocks: list[list[tuple[int, count_split.BlocksReference]]] = [[] for _ in self.merged]
-        for row in self._known_ranges(done):
-            blocks[row[0] // self._per_task].append(row)
+        merged = {task: receipt for task in self.merged if (receipt := receipts.get(task))}
+        if not merged:
+            return []
+        hashes = {task: count_split.BlocksHash() for task in self.merged}
+        splits = filter(None, map(receipts.get, self._split_tasks(self.plan)))
+        by_hash = sorted(splits, key=_words_hash)
+        for sha256, same in groupby(by_hash, _words_hash):
+            stats = (receipt.read_stats(count_split.CountStats) for receipt in same)
+            for row in sorted(
+                (start, size, first) for each in stats for first, start, size in each.blocks
+            ):
+                hashes[self.merged[row[2] // self._per_task]].add(sha256, *row[:2])
         return [
             task
-            for task, of_task in zip(self.merged, blocks, strict=True)
-            if (merged := receipts.get(task)) is not None
-            and merged.read_stats(count_split.PartsStats).made_of != count_split.made_of(of_task)
+            for task, receipt in merged.items()
+            if receipt.read_stats(count_split.PartsStats).made_of != hashes[task].hexdigest()
         ]
 
     def _known_ranges(
@@ -250,6 +257,10 @@ class CountJob(CorpusJob[CountSettings, CountsManifest]):
 
     def totals(self, manifest: CountsManifest) -> CorpusTotals:
         return CorpusTotals(manifest.documents, manifest.rejects, manifest.lost, manifest.sources)
+
+
+def _words_hash(receipt: Receipt) -> str:
+    return receipt.files[0].sha256
 
 
 def count_splits(

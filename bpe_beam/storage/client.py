@@ -11,7 +11,7 @@ the cloud's library retries each part.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
@@ -173,9 +173,15 @@ class Storage(Struct, frozen=True, dict=True):
         with named_errors("read", url), self.open(url) as stream:
             return stream.read()
 
-    def read_head(self, url: str, count: int) -> bytes:
-        """Return the first bytes of a file, reading no more than these."""
-        return self._ask("read", url, lambda store: store.read_head(url, count))
+    def read_head(self, url: str, count: int, size: int | None = None) -> bytes:
+        """Return the first bytes of a file, reading no more than these.
+
+        Args:
+            url: The file.
+            count: The maximum number of bytes.
+            size: The size of the file in a listing, if known; it saves a request on S3.
+        """
+        return self._ask("read", url, lambda store: store.read_head(url, count, size))
 
     # ---- writing ----
 
@@ -241,6 +247,12 @@ class Storage(Struct, frozen=True, dict=True):
     def remove(self, url: str) -> None:
         """Remove a file; do nothing if it does not exist."""
         self._ask("remove", url, lambda store: store.remove(url))
+
+    def remove_all(self, urls: Sequence[str]) -> bool:
+        """Remove files by few requests; return False if their store has no such request."""
+        if not urls or is_local(urls[0]):
+            return False
+        return self._ask("remove", urls[0], lambda _: self.remote.remove_all(urls))
 
     def make_folder(self, url: str, *, synced: bool = True) -> None:
         """Make a folder and those above it, where the store has folders."""

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import socket
 from collections.abc import Collection, Iterator
 
 from bpe_beam.errors import DataError, NotFoundError, UsageError
 from bpe_beam.storage.credentials import remedy_of
 from bpe_beam.storage.masking import know_url, masked_cause, masked_message
 from bpe_beam.storage.names import is_local, protocol_of, redact
-from bpe_beam.storage.retry import CONNECTING, is_unreadable
+from bpe_beam.storage.retry import CONNECTING, causes_of, is_unreadable
 
+_SILENT_TYPES = {
+    *("ConnectTimeout", "EndpointConnectionError", "ReadTimeout"),
+    *("TimeoutError", "TimeoutException"),
+}
+"""By name, as in `retry.py`."""
 _MAX_MESSAGE = 500
 """The length of a library's message, in characters, beyond which it is shortened."""
 
@@ -33,7 +39,7 @@ def named_errors(verb: str, url: str, secrets: Collection[str] = ()) -> Iterator
         why = sentence or error.strerror or str(error) or type(error).__name__
         kind = NotFoundError if isinstance(error, FileNotFoundError) else DataError
         cause = masked_cause(error, secrets)
-        remedy = remedy_of(protocol_of(url), verb, error)
+        remedy = remedy_of(protocol_of(url), verb, error) or _remedy_of_silence(url, error)
         problem = f"cannot {verb} {redact(url)}: {_cleaned(why, url, secrets)}"
         raise kind(problem.rstrip(".") if remedy else problem, remedy=remedy) from cause
     except Exception as error:
@@ -47,8 +53,20 @@ def named_errors(verb: str, url: str, secrets: Collection[str] = ()) -> Iterator
         if is_unreadable(error) and verb != CONNECTING:
             why = f"the store's answer cannot be read ({why})"
         cause = masked_cause(error, secrets)
-        remedy = remedy_of(protocol_of(url), verb, error)
+        remedy = remedy_of(protocol_of(url), verb, error) or _remedy_of_silence(url, error)
         raise DataError(f"cannot {verb} {redact(url)}: {why}", remedy=remedy) from cause
+
+
+def _remedy_of_silence(url: str, error: BaseException) -> str:
+    """Return what to do about a store that does not answer; empty for another error."""
+    kinds = {kind.__name__ for each in causes_of(error) for kind in type(each).__mro__}
+    if is_local(url) or _SILENT_TYPES.isdisjoint(kinds):
+        return ""
+    here = socket.gethostname()
+    return (
+        f"the store did not answer {here}: check the link between them, and the address of the "
+        "store in {storage_options}, and run the same command again"
+    )
 
 
 def _cleaned(text: str, url: str, secrets: Collection[str]) -> str:

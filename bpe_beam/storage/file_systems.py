@@ -29,7 +29,7 @@ from bpe_beam.storage.names import (
     store_path,
 )
 from bpe_beam.storage.object_listing import open_bucket
-from bpe_beam.storage.retry import CONNECT_SECONDS, SILENCE_SECONDS
+from bpe_beam.storage.retry import CONNECT_SECONDS, REQUESTS_AT_ONCE, SILENCE_SECONDS
 
 _EXTRAS = {"s3": "s3", "gs": "gcs", "hf": "hf"}
 _EXTRAS |= dict.fromkeys(AZURE, "azure") | dict.fromkeys(WEB, "http")
@@ -156,8 +156,12 @@ def _instance(protocol: str, kind: Any, settings: Mapping[str, Any]) -> Any:
 def _with_time_limits(protocol: str, settings: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the user's settings of a file system, with limits where its client has none.
 
-    s3fs waits 5 seconds for a connection and 15 for bytes, Azure's client 20 and 60.
+    s3fs waits 5 seconds for a connection and 15 for bytes, Azure's client 20 and 60. s3fs has ten
+    connections.
     """
+    if protocol == "s3":
+        config = {"max_pool_connections": REQUESTS_AT_ONCE, **settings.get("config_kwargs", {})}
+        return {**settings, "config_kwargs": config}
     if protocol in AZURE:
         return {"read_timeout": SILENCE_SECONDS, **settings}
     return {"requests_timeout": http_limits(), **settings} if protocol == "gs" else settings

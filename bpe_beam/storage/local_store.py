@@ -70,7 +70,7 @@ class LocalStore:
             stream = path.open("rb")
             return _stored_file(str(path), os.fstat(stream.fileno())), stream
 
-    def read_head(self, url: str, count: int) -> bytes:
+    def read_head(self, url: str, count: int, _size: int | None = None) -> bytes:
         with local_path(url).open("rb", buffering=0) as stream:
             return stream.read(count)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -26,6 +26,7 @@ from bpe_beam.storage.names import (
     one_spelling,
     protocol_of,
     redact,
+    store_path,
 )
 from bpe_beam.storage.object_listing import Bucket, is_folder_marker, open_bucket
 from bpe_beam.storage.remote_file import (
@@ -35,12 +36,14 @@ from bpe_beam.storage.remote_file import (
     open_reader,
     read_range,
 )
-from bpe_beam.storage.retry import CONNECTING, retried
+from bpe_beam.storage.retry import CONNECTING, may_pass, retried
 from bpe_beam.storage.stored_file import LinkReport, StoredFile, stored_file
 from bpe_beam.storage.uploading import Upload
 from bpe_beam.storage.web import open_web, web_info
 from bpe_beam.storage.writing import write_attempt
 
+_REMOVED_AT_ONCE = 1000
+"""The objects that S3 removes by one request."""
 _COPY_PAUSES = tuple(min(0.1 * 2**i, 10.0) for i in range(40))
 """Seconds between looks at a copy that is not complete; about five minutes in total."""
 
@@ -146,7 +149,13 @@ class RemoteStore:
     def open_ranges(self, url: str) -> RangeReader:
         return RangeReader(lambda: self._open_ranges(url), url, self.secrets)
 
-    def read_head(self, url: str, count: int) -> bytes:
+    def read_head(self, url: str, count: int, size: int | None = None) -> bytes:
+        if protocol_of(url) == "s3" and size is not None:
+            fs, path = self.connect(url, known=True)
+            end = min(count, size)
+            head = cast(bytes, fs.cat_file(path, start=0, end=end)) if end else b""
+            if len(head) == end:
+                return head
         with contextlib.closing(self._open_ranges(url)) as source:
             return read_range(source, 0, min(count, source.file.size))
 
@@ -194,6 +203,24 @@ class RemoteStore:
         fs, path = self.connect(url)
         with contextlib.suppress(FileNotFoundError):
             fs.rm_file(path)
+
+    def remove_all(self, urls: Sequence[str]) -> bool:
+        fs = self.connect(urls[0])[0]
+        if protocol_of(urls[0]) != "s3" or not hasattr(fs, "call_s3"):
+            return False
+        for start in range(0, len(urls), _REMOVED_AT_ONCE):
+            paths = [fs.split_path(store_path(url)) for url in urls[start:][:_REMOVED_AT_ONCE]]
+            keys = [{"Key": key} for _, key, *_ in paths]
+            named = {"Objects": keys, "Quiet": True}
+            try:
+                answer = fs.call_s3("delete_objects", Bucket=paths[0][0], Delete=named)
+            except Exception as error:
+                if may_pass(error):
+                    raise
+                return False  # some servers of S3 have no such request
+            if answer.get("Errors"):
+                return False
+        return True
 
     def make_folder(self, url: str, *, synced: bool) -> None:
         if protocol_of(url) not in OBJECT_STORES:

@@ -9,6 +9,8 @@ from typing import TypeVar
 
 from bpe_beam.errors import DataError, UsageError
 
+REQUESTS_AT_ONCE = 32
+"""The requests of one process to a store at the same time."""
 ATTEMPTS = 6
 """Calls in total, with the first."""
 PATIENCE_SECONDS = 30.0

@@ -127,8 +127,29 @@ def block_references(
 
 def made_of(blocks: Iterable[tuple[int, BlocksReference]]) -> str:
     """Return a hash of the blocks that parts are made of, by content; URLs do not matter."""
-    contents = sorted(reference[1:] for _, reference in blocks if reference[3])
-    return hashlib.sha256(repr(contents).encode()).hexdigest()
+    added = BlocksHash()
+    for contents in sorted(reference[1:] for _, reference in blocks if reference[3]):
+        added.add(*contents)
+    return added.hexdigest()
+
+
+class BlocksHash:
+    """The hash of `made_of`, of blocks that are added in the order of hash, first byte, length."""
+
+    def __init__(self) -> None:
+        self._hash = hashlib.sha256()
+        self._before = "["
+
+    def add(self, sha256: str, start: int, size: int) -> None:
+        """Add the blocks of a partition in a counts file."""
+        self._hash.update(f"{self._before}{(sha256, start, size)}".encode())
+        self._before = ", "
+
+    def hexdigest(self) -> str:
+        """Return the hash of the blocks so far."""
+        whole = self._hash.copy()
+        whole.update(b"]" if self._before == ", " else b"[]")
+        return whole.hexdigest()
 
 
 class WordsFile:

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +25,7 @@ from bpe_beam.folders.receipts import WORK, TaskFolder
 from bpe_beam.shards.numbering import TOKEN_COUNTS_SUFFIX
 from bpe_beam.shards.token_counts import Amounts, Ids, SourceCounts
 from bpe_beam.storage.hashing import read_hashed
+from bpe_beam.storage.retry import REQUESTS_AT_ONCE
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 
 TABLE_BYTES = 256_000_000  # the maximum bytes of a table, but for one row
@@ -145,8 +147,9 @@ def added_up(
         group = names[start : start + height]
         table = np.zeros((len(group), columns.width), np.int64)
         rows = {name: row for row, name in enumerate(group)}
-        for file in files:
-            for source, ids, counts in _blocks_of(folder, file):
+        for first in range(0, len(files), REQUESTS_AT_ONCE):
+            read = folder.request_each(partial(_read, folder), files[first:][:REQUESTS_AT_ONCE])
+            for source, ids, counts in chain.from_iterable(map(_blocks_of, read)):
                 if source in rows:
                     table[rows[source], columns.of(ids)] += counts
         for name, row in rows.items():
@@ -155,8 +158,11 @@ def added_up(
             )
 
 
-def _blocks_of(folder: TaskFolder, file: FileInfo) -> Iterator[tuple[str, Ids, Amounts]]:
-    data = read_hashed(folder.storage, folder.path(file.name), file.sha256)
+def _read(folder: TaskFolder, file: FileInfo) -> bytes:
+    return read_hashed(folder.storage, folder.path(file.name), file.sha256)
+
+
+def _blocks_of(data: bytes) -> Iterator[tuple[str, Ids, Amounts]]:
     # A pool of threads takes longer to start than the blocks to read.
     for batch in pa.ipc.open_stream(data, options=pa.ipc.IpcReadOptions(use_threads=False)):
         ids, counts = batch.column("ids").values, batch.column("counts").values

@@ -9,6 +9,8 @@ from output_folders import JOB, begun, claim, run_job, tree, write_piece
 
 from bpe_beam.errors import DataError
 from bpe_beam.folders.file_info import FileInfo
+from bpe_beam.folders.receipts import Receipt
+from bpe_beam.folders.run_folder import RunFolder
 
 pytestmark = pytest.mark.quick
 
@@ -92,3 +94,27 @@ def test_a_file_that_a_run_has_lost_is_made_again(tmp_path: Path, whole: dict[st
     Path(run.path("shard-00001-of-00003.idx")).unlink()
     assert run_job(tmp_path / "out") == [1, 2]
     assert tree(tmp_path / "out") == whole
+
+
+def test_a_receipt_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred thousand of them take minutes; those of other processes are seen."""
+    folder, run = begun(tmp_path / "out", 0, 1)
+    read: list[str] = []
+    reading = RunFolder.read_receipt
+
+    def read_receipt(self: RunFolder, task: str) -> Receipt | None:
+        read.append(f"{self.name}/{task}")
+        return reading(self, task)
+
+    monkeypatch.setattr(RunFolder, "read_receipt", read_receipt)
+    folder.take(run, all_files=True)
+    taken = folder.receipts()
+    assert read == [f"{run.name}/00000", f"{run.name}/00001"]
+    folder.for_workers().write_receipt("00002", [], {})
+    assert [*folder.receipts()] == ["00000", "00001", "00002"]
+    assert read[2:] == ["out/00002"]
+    folder.forget([taken["00001"]])
+    assert [*folder.receipts()] == ["00000", "00002"]
+    folder.for_workers().write_receipt("00001", [], {"again": 1})
+    assert folder.receipts()["00001"].stats == {"again": 1}
+    assert claim(tmp_path / "out").receipts()["00000"] == taken["00000"]

@@ -3,8 +3,11 @@ purpose is broken, and nothing is left of them."""
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -15,12 +18,13 @@ from pathlib import Path
 
 import hosts as hosts_module
 import pytest
+import waiting
 from command_line import ROOT
-from hosts import Host, Hosts
+from hosts import SECONDS, Host, Hosts
 from hosts_inside import Missing
-from waiting import wait_until
 
 pytestmark = pytest.mark.hosts
+wait_until = functools.partial(waiting.wait_until, seconds=2 * SECONDS)
 
 SCRIPT = str(ROOT / "scripts" / "hosts.py")
 CONNECT = """
@@ -81,14 +85,27 @@ def python(host: Host, code: str) -> str:
     return host.run(sys.executable, "-c", code).decode().strip()
 
 
+@contextlib.contextmanager
+def running(line: list[str]) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a command until the block ends, however it ends."""
+    process = subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait(SECONDS)
+
+
 @pytest.fixture
 def server(pair: Hosts) -> Iterator[Host]:
     """Return a host with a server on all of its addresses."""
     process = pair["two"].start(sys.executable, "-c", SERVE, "0.0.0.0")
-    wait_until(lambda: connect(pair["two"], "127.0.0.1")[0] == "connected", "the server")
-    yield pair["two"]
-    process.kill()
-    process.wait()
+    try:
+        wait_until(lambda: connect(pair["two"], "127.0.0.1")[0] == "connected", "the server")
+        yield pair["two"]
+    finally:
+        process.kill()
+        process.wait(SECONDS)
 
 
 def test_no_file_of_another(pair: Hosts) -> None:
@@ -121,7 +138,7 @@ def test_no_process_of_another(pair: Hosts) -> None:
         assert not set(one.processes()) & set(two.processes())
     finally:
         process.kill()
-        process.wait()
+        process.wait(SECONDS)
     wait_until(lambda: "1234.5" not in python(one, listing), "its end, with its command")
 
 
@@ -153,7 +170,7 @@ def test_no_socket_of_another_but_over_the_network(pair: Hosts, server: Host) ->
     with pytest.raises(Missing, match="ConnectionRefusedError"):
         python(one, named.format("connect", "0"))
     process.kill()
-    process.wait()
+    process.wait(SECONDS)
 
 
 def test_a_cut_link_says_nothing(pair: Hosts, server: Host) -> None:
@@ -180,13 +197,10 @@ def test_a_slow_link(pair: Hosts, server: Host) -> None:
     server.slow(loss=1)
     assert connect(one, "two", seconds=1)[0] == "TimeoutError"
     server.heal()
-    with subprocess.Popen(
-        server.command(sys.executable, "-c", RECEIVE), stdout=subprocess.PIPE
-    ) as receiving:
+    with running(server.command(sys.executable, "-c", RECEIVE)) as receiving:
         server.slow(rate=1_000_000)
         python(one, SEND)
-        assert receiving.stdout is not None
-        rate = float(receiving.stdout.read())
+        rate = float(receiving.communicate(timeout=SECONDS)[0])
     assert 600_000 < rate < 1_100_000
     server.heal()
     assert connect(one, "two", seconds=5)[1] < 0.2
@@ -244,25 +258,40 @@ def test_nothing_is_left_after_a_crash() -> None:
         "net['one'].slow(delay=.1); net['two'].start('sleep', '4321.5'); net['two'].stop()\n"
         "print(net['one'].pid, net['two'].pid, net._switch, flush=True); time.sleep(1000)"
     )
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as owner:
+    with running([sys.executable, "-c", code]) as owner:
         assert owner.stdout is not None
+        assert select.select([owner.stdout], [], [], SECONDS)[0], "the network is not ready"
         firsts = [int(each) for each in owner.stdout.readline().split()]
+        assert len(firsts) == 3
         assert all(map(hosts_module._alive, firsts))
-        os.kill(owner.pid, signal.SIGKILL)
 
     def left() -> list[str]:
-        rows = subprocess.run(["ps", "-A", "-ww", "-o", "args="], capture_output=True, text=True)
-        marks = ("4321.5", "hosts_inside.py carry host")
+        ps = ["ps", "-A", "-ww", "-o", "args="]
+        rows = subprocess.run(ps, capture_output=True, text=True, timeout=SECONDS)
+        marks = ("4321.5", f"{owner.pid} carry host")
         return [row for row in rows.stdout.splitlines() if any(mark in row for mark in marks)]
 
     wait_until(lambda: not left() and not any(map(hosts_module._alive, firsts)), "the end of all")
     assert "bpe-beam-hosts" not in Path("/proc/self/mountinfo").read_text()
 
 
+def test_leftovers_of_a_crash_end_when_the_next_network_begins() -> None:
+    """As if a process that the maker forked had kept the pipe, so that the switch goes on."""
+    gone = subprocess.Popen(["true"])
+    gone.wait(SECONDS)
+    switch = [sys.executable, hosts_module.INSIDE, str(gone.pid), "switch"]
+    with running(["unshare", "--net", "--", *switch]) as left:
+        assert left.stdout is not None
+        assert select.select([left.stdout], [], [], SECONDS)[0], "the switch is not ready"
+        with Hosts(["one"]) as hosts:
+            hosts["one"].run("true")
+        assert left.wait(SECONDS) == -signal.SIGKILL
+
+
 def test_the_command_line() -> None:
     def call(*args: str, code: int = 0) -> str:
         ended = subprocess.run(
-            [sys.executable, SCRIPT, *args], capture_output=True, text=True, check=False
+            [sys.executable, SCRIPT, *args], capture_output=True, text=True, timeout=2 * SECONDS
         )
         assert ended.returncode == code, ended.stderr
         return ended.stdout + ended.stderr
@@ -278,5 +307,5 @@ def test_the_command_line() -> None:
         assert call("run", "right", "hostname") == "right\n"
         assert "must be one of the hosts left, right" in call("cut", "lift", code=1)
     finally:
-        subprocess.run([sys.executable, SCRIPT, "down"], capture_output=True, check=False)
+        subprocess.run([sys.executable, SCRIPT, "down"], capture_output=True, timeout=2 * SECONDS)
     assert call("list", code=1).startswith("hosts.py: there is no network")

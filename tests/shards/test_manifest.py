@@ -16,7 +16,7 @@ from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.shards.manifest import Manifest, Rejects, TokenizerInfo, read_manifest
 from bpe_beam.shards.shard_rows import Shard, SourceSlice, TokenlessSplit, Totals
 from bpe_beam.storage import Storage
-from bpe_beam.storage.json_file import VERSION, with_checksum
+from bpe_beam.storage.json_file import VERSION, json_bytes, with_checksum
 
 pytestmark = pytest.mark.quick
 
@@ -439,3 +439,17 @@ def test_reject_files_stand_in_order_and_once(order: str) -> None:
 def test_what_is_no_manifest(data: bytes, message: str) -> None:
     with pytest.raises(DataError, match=f"^here: {message}"):
         Manifest.from_bytes(data, "here")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {},
+        {"a": [], "b": {}, "c": [[{}]], "d": [1e16, 1e-5, -0.0, 10**30, True, None]},
+        {'é\x7f\x1f\u2028\\"/\b': "😀"},
+        ["\udc80x", "\ud83d", {"\udfff": 0}],
+    ],
+)
+def test_json_has_the_bytes_of_python(value: object) -> None:
+    text = json.dumps(value, ensure_ascii=False, indent=2)
+    assert json_bytes(value) == f"{text}\n".encode("utf-8", "backslashreplace")

@@ -88,9 +88,9 @@ def test_web_queries_stay_out_of_names(tmp_path: Path, query: str) -> None:
         def stat(self, url: str) -> StoredFile:
             return StoredFile(url, len(contents), "")
 
-        def read_head(self, url: str, size: int) -> bytes:
+        def read_head(self, url: str, count: int, size: int | None = None) -> bytes:
             assert url.endswith(f"?{query}")
-            return contents[:size]
+            return contents[:count]
 
     url = f"http://host/in/x.jsonl?{query}"
     (task,) = read_all_documents._PlanFile(ReadAllDocuments(storage=Web())).process(url)

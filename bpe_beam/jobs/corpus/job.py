@@ -292,18 +292,20 @@ class CorpusJob(ABC, Generic[S, M]):
         if steps is None:
             return
 
-        def bytes_done(finished: Iterable[str] = ()) -> int:
-            tasks = set(finished)
-            return sum(
-                split.size
-                for split, task in zip(
-                    remaining.plan.splits, self._split_tasks(remaining.plan), strict=True
-                )
-                if split.index in remaining.done or task in tasks
-            )
+        names, splits = self._split_tasks(remaining.plan), remaining.plan.splits
+        sizes = {
+            task: split.size
+            for task, split in zip(names, splits, strict=True)
+            if split.index not in remaining.done
+        }
+        before = remaining.plan.size - sum(sizes.values())
+
+        def watch() -> None:
+            finished = remaining.run.finished_tasks()
+            stage.at_least(before + sum(sizes.get(task, 0) for task in finished))
 
         with progress.stage(self.name, remaining.plan.size, "bytes") as stage:
-            stage.done_before(bytes_done())
+            stage.done_before(before)
             stage.share_of_time = self.share_of_time(remaining)
             run_steps(
                 self.settings.run,
@@ -311,7 +313,7 @@ class CorpusJob(ABC, Generic[S, M]):
                 steps,
                 len(remaining.tasks) or len(self.merged),
                 measured,
-                lambda: stage.at_least(bytes_done(remaining.run.finished_tasks())),
+                watch,
                 min_ram=self.min_ram,
                 holds_gil=self.holds_gil,
                 spare=self.spare,
