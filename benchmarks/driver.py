@@ -32,7 +32,8 @@ import pyarrow as pa
 from memory import MB, a_tokenizer, peak
 
 from bpe_beam import shards
-from bpe_beam.corpus.plan import Plan
+from bpe_beam.corpus.plan import InputFile, Plan
+from bpe_beam.corpus.split_planning import plan_of_files
 from bpe_beam.counts.manifest import CountsManifest
 from bpe_beam.counts.part_files import iter_words, write_part
 from bpe_beam.counts.word_table import PARTITIONS
@@ -152,13 +153,14 @@ class Store(fsspec.AbstractFileSystem):  # type: ignore[misc]
     def _corpus_page(self, start: int) -> Mapping[str, Any]:
         stop = min(start + PAGE, self.files)
         rows = (
-            {"Key": self._name(i).partition("/")[2], "Size": FILE_BYTES, "ETag": f'"{i:032x}"'}
+            {"Key": self.name(i).partition("/")[2], "Size": FILE_BYTES, "ETag": f'"{i:032x}"'}
             for i in range(start, stop)
         )
         more = str(stop) if stop < self.files else None
         return {"Contents": list(rows), "NextContinuationToken": more, "IsTruncated": bool(more)}
 
-    def _name(self, number: int) -> str:
+    @staticmethod
+    def name(number: int) -> str:
         return f"{INPUT}/folder-{number // 1000:04}/part-{number:08}.jsonl"
 
     def _stat(self, path: str) -> dict[str, Any]:
@@ -302,8 +304,13 @@ def inputs(splits: int) -> InputSettings:
 
 
 def plan_of(splits: int) -> Plan:
-    """Return the plan of the corpus."""
-    return count.plan_of(CountSettings(input=inputs(splits), output=OUTPUT), Storage())
+    """Return the plan of the corpus, as a listing would give it."""
+    files = tuple(
+        InputFile(Store.name(i).removeprefix(f"{INPUT}/"), FILE_BYTES, "jsonl", "none", f"{i:032x}")
+        for i in range(Store.files)
+    )
+    size = inputs(splits).range_bytes
+    return plan_of_files(f"s3://{INPUT}", files, document_separator="\n", range_bytes=size)
 
 
 # ---- a function a row: the work, after what is not measured ----
@@ -311,7 +318,8 @@ def plan_of(splits: int) -> Plan:
 
 def plan(args: argparse.Namespace) -> Callable[[], object]:
     """List the files, look at their first bytes, and divide them into splits."""
-    return lambda: plan_of(args.splits)
+    settings = CountSettings(input=inputs(args.splits), output=OUTPUT)
+    return lambda: count.plan_of(settings, Storage())
 
 
 def count_job(args: argparse.Namespace) -> Callable[[], object]:
