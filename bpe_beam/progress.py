@@ -29,6 +29,7 @@ _MAXIMUM_PLAIN_SECONDS = 60.0
 """The time between two plain lines of a stage that has taken 20 minutes or more."""
 _MINIMUM_BAR, _MAXIMUM_BAR = 10, 40
 """The number of characters of a bar, without its brackets."""
+_SINGULARS = {"passes": "pass"}  # of units whose plural has more than an s
 _POLL_SECONDS = 0.2
 _MAXIMUM_MOMENTS = 256
 """The maximum number of moments of a stage in memory; then every other one is dropped."""
@@ -280,7 +281,10 @@ def _amount(snapshot: Snapshot, finished: bool) -> str:
         of = "" if total is None else f" of {format_bytes(total)}"
         return format_bytes(done if total is None else min(done, total)) + of
     of = "" if total is None else f" of {total:,}"
-    return f"{done:,}{of} {snapshot.unit}"
+    unit = snapshot.unit
+    if (done if total is None else total) == 1:
+        unit = _SINGULARS.get(unit, unit.removesuffix("s"))
+    return f"{done:,}{of} {unit}"
 
 
 class Stage:

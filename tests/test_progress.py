@@ -428,6 +428,14 @@ def test_what_an_earlier_run_did_is_not_mixed_with_this_run() -> None:
     assert ", 5 documents" in stream.getvalue()
 
 
+def test_one_of_a_unit() -> None:
+    for unit, shown in (("passes", "1 pass,"), ("merges", "1 merge,"), ("tokens read", "1 tokens")):
+        stream = io.StringIO()
+        with Progress("plain", stream=stream).stage("learn", None, unit) as stage:
+            stage.advance(1)
+        assert shown in stream.getvalue()
+
+
 def times_left(
     monkeypatch: pytest.MonkeyPatch,
     moments: list[tuple[float, int]],

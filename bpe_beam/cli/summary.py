@@ -23,8 +23,8 @@ _LINES_AT_THE_END = 5
 _DETAILS = frozenset(
     {
         "counters", "counting_seconds", "distributions", "fingerprint", "last_merge_count",
-        "learning_seconds", "merge_rounds", "merge_rounds_because", "merges", "runner",
-        "tokenize", "train", "verify", "warnings", "words", "workers",
+        "learning_seconds", "merge_rounds", "merge_rounds_because", "merges",
+        "pieces_by_pass", "runner", "tokenize", "train", "verify", "warnings", "words", "workers",
     }
 )  # fmt: skip
 """Figures for the JSON only. `warnings` are shown before the summary."""

@@ -306,8 +306,8 @@ class TrainingSettings(Settings, frozen=True, kw_only=True):
     merge_rounds: str = _training(
         "auto",
         choices=MERGE_ROUNDS,
-        help="Where merges are learned. local: in this process. distributed: in rounds on the "
-        "workers. Both learn the same merges.",
+        help="Where merges and pieces are learned. local: in this process. distributed: in rounds "
+        "on the workers. Both give the same tokenizer.",
         default_help="auto, which depends on --driver-memory",
     )
 

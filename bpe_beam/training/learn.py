@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec.structs import replace
@@ -26,6 +27,9 @@ from bpe_beam.training.recipe import (
     WordPieceRecipe,
 )
 from bpe_beam.training.tokenizer_parts import tokenizer_of
+
+if TYPE_CHECKING:
+    from bpe_beam.training.unigram.passes import PieceTraining
 
 # Fewer merges leave most words split, whatever the score.
 _MANY_MERGES = 1_000
@@ -71,13 +75,24 @@ def learn(
         from bpe_beam.training.unigram.expectation import train_unigram
 
         learned = train_unigram(words, recipe, on_progress, threads=threads)
-        return _with_totals(learned, words, recipe)
+        return replace(learned, totals=totals_of(learned, words, recipe))
     if isinstance(recipe, MinGramRecipe):
         from bpe_beam.training.unigram.fewest_tokens import train_mingram
 
         learned = train_mingram(words, recipe, on_progress, threads=threads)
-        return _with_totals(learned, words, recipe)
+        return replace(learned, totals=totals_of(learned, words, recipe))
     return learn_merges(words, recipe, on_progress, base_tokenizer)
+
+
+def piece_training(recipe: PieceRecipe, threads: int = 1) -> PieceTraining:
+    """Return the decisions of a training of pieces between its passes over the words."""
+    if isinstance(recipe, UnigramRecipe):
+        from bpe_beam.training.unigram.expectation import UnigramTraining
+
+        return UnigramTraining(recipe, threads)
+    from bpe_beam.training.unigram.fewest_tokens import MinGramTraining
+
+    return MinGramTraining(recipe)
 
 
 def _learn_word_level(words: Words, recipe: WordLevelRecipe) -> native_trainer.TrainingResult:
@@ -105,16 +120,15 @@ def _learn_word_level(words: Words, recipe: WordLevelRecipe) -> native_trainer.T
     return native_trainer.TrainingResult(vocab, (), np.zeros(0, np.int64), totals=totals)
 
 
-def _with_totals(
+def totals_of(
     learned: native_trainer.TrainingResult, words: Words, recipe: PieceRecipe
-) -> native_trainer.TrainingResult:
-    """Return a vocabulary of pieces with the number of tokens that the words become."""
+) -> native_trainer.WordTotals:
+    """Return the number of tokens that words become with a vocabulary of pieces."""
     model = make_model(tokenizer_of(learned, recipe, "none", "none").spec)
     encoder = _native.Encoder(_native.Pipeline([], None, []), model)
     _, ends = encoder.encode_batch(words.data, words.offsets)
     tokens = weighted_total(np.diff(ends), words.counts)
-    totals = native_trainer.WordTotals(words.total, words.total_bytes, tokens, tokens)
-    return replace(learned, totals=totals)
+    return native_trainer.WordTotals(words.total, words.total_bytes, tokens, tokens)
 
 
 def is_nearly_characters(learned: native_trainer.TrainingResult) -> bool:

@@ -27,12 +27,39 @@ HOSTILE = (
 )  # fmt: skip
 LONG = ("a" * 20_000, "ab" * 5_000 + " " * 3_000 + "the" * 4_000, "e\u0301" * 3_000, "𠀀" * 2_000)
 
+SCRIPTS = (
+    "abcdefghijklmnopqrstuvwxyzéüñß", "αβγδεζηθικλμνξοπρστυφχψως", "абвгдежзийклмнопрстуфхцчшыья",
+    "ابتثجحخدذرزسشصضطظعغفقكلمنهوي", "אבגדהוזחטיכלמנסעפצקרשתםןףץ", "कखगघचजटडतदनपबमयरलवशसहािीुेो्",
+    "กขคงจชดตถทนบปผพมยรลวสหอะาิีเแโ", "".join(map(chr, range(0x4E00, 0x4F00))),
+    "あいうえおかきくけこさしすせそたちつてとなにアイウエオカキク",
+    "".join(map(chr, range(0xAC00, 0xAD00, 3))),
+)  # fmt: skip
+
+
+def texts_in_scripts(number: int, seed: int) -> list[str]:
+    """Return texts of one script each, with frequent and rare words."""
+    rng = random.Random(seed)
+    stems = random.Random(0)
+    vocabularies = [
+        ["".join(stems.choices(letters, k=stems.randint(1, 4))) for _ in range(150)]
+        for letters in SCRIPTS
+    ]
+    texts = []
+    for i in range(number):
+        words = vocabularies[i % len(SCRIPTS)]
+        chosen = [
+            "".join(words[int(len(words) ** rng.random()) - 1] for _ in range(rng.randint(1, 3)))
+            for _ in range(rng.randint(1, 20))
+        ]
+        texts.append(rng.choice(["", " ", " ", " "]).join(chosen))
+    return texts
+
 
 def texts_of(pieces: list[str], number: int) -> list[str]:
-    """Return texts of the corpus's kind, of random pieces, and hostile ones."""
+    """Return texts of the corpus's kind, of ten scripts, of random pieces, and hostile ones."""
     rng = random.Random(5)
-    texts = [*documents(number // 4, seed=99), *LONG]
-    for _ in range(number // 2):
+    texts = [*documents(number // 4, seed=99), *texts_in_scripts(number // 4, seed=99), *LONG]
+    for _ in range(number // 4):
         joined = "".join(rng.choices(pieces, k=rng.randint(1, 30)))
         texts.append(joined.replace("▁", " "))
     for _ in range(number // 4):
@@ -94,6 +121,21 @@ def test_ids_of_more_texts(seed: int, tmp_path: Path) -> None:
         max_piece_length=rng.choice([1, 3, 16, 40]),
     )
     check(tokenizer, tmp_path, 4_000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("byte_fallback", [False, True])
+@pytest.mark.parametrize("model", ["unigram", "mingram"])
+def test_ids_of_ten_scripts(model: str, byte_fallback: bool, tmp_path: Path) -> None:
+    tokenizer = bpe_beam.train(
+        texts_in_scripts(3_000, seed=1),
+        model=model,
+        vocab_size=4_000,
+        byte_fallback=byte_fallback,
+    )
+    pieces = tokenizer.vocab
+    assert all(any(letters[0] in piece for piece in pieces) for letters in SCRIPTS)
+    check(tokenizer, tmp_path, 40_000)
 
 
 def test_scores_are_exact_and_every_character_is_a_piece() -> None:

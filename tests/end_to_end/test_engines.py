@@ -42,6 +42,7 @@ def arguments(job: str, ground: Path) -> tuple[str | Path, ...]:
         "count in processes": ("count", *reading, "--pretokenizer", OWN_PATTERN),
         "tokenize": ("tokenize", *reading, "--tokenizer", ground / "tok" / "tokenizer.json"),
         "train": ("train", "--counts", ground / "counts", *rounds),
+        "pieces": ("train", *reading, "--model", "mingram", *rounds),
     }[job]
 
 
@@ -63,7 +64,13 @@ def ends_of_stages(stderr: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.sampled(2)
-@pytest.mark.parametrize("job", ["count", "count in processes", "tokenize", "train"])
+@pytest.mark.parametrize(
+    "job",
+    [
+        *("count", "count in processes", "tokenize", "train"),
+        pytest.param("pieces", marks=pytest.mark.slow),
+    ],
+)
 def test_the_engine_does_not_matter(job: str, ground: Path, tmp_path: Path) -> None:
     made, counted, shown = [], [], []
     for name, how in HOW.items():

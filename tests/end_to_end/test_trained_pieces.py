@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
-from command_line import run
+from command_line import run, run_whole
 from made_text import documents, write
 
 import bpe_beam
 from bpe_beam import Tokenizer
+from bpe_beam.jobs.train import commits
 
 TEXTS = documents(200, seed=3)
 
@@ -36,6 +38,17 @@ def test_all_ways_give_the_same_tokenizer(model: str, folder: Path) -> None:
         more = ("--model", model, "--vocab-size", "330", "--workers", workers, "--output", again)
         assert run("train", *counts, *more, "--eos-token", "</s>").code == 0
         assert (again / "tokenizer.json").read_text() == trained
+    with pytest.MonkeyPatch.context() as patch:
+        for limit in ("MINIMUM_WORD_BYTES", "MAXIMUM_WORD_BYTES"):
+            patch.setattr(commits, limit, 1000)
+        more = ("--model", model, "--vocab-size", "330", "--merge-rounds", "distributed")
+        ran = run_whole("train", *counts, *more, "--eos-token", "</s>", "--output", folder / "far")
+    assert (folder / "far" / "tokenizer.json").read_text() == trained
+    assert not (folder / "far" / "rounds").exists()
+    here = json.loads((folder / model / "summary.json").read_bytes())
+    for key in ("passes", "pieces_by_pass", "bytes_per_token"):
+        assert ran.summary[key] == here[key]
+    shutil.rmtree(folder / "far")
     options = {"model": model, "vocab_size": 330, "eos_token": "</s>"}
     assert bpe_beam.train(TEXTS, **options).to_json() == trained
 
@@ -47,6 +60,8 @@ def test_the_summary_counts_the_tokens_of_the_words(model: str, folder: Path) ->
     tokens = sum(map(len, tokenizer.encode_batch(TEXTS)))
     words = sum(len(f"▁{text}".replace(" ", "▁").encode()) for text in TEXTS if text)
     assert summary["bytes_per_token"] == round(words / tokens, 4)
+    assert len(summary["pieces_by_pass"]) == summary["passes"] + 1
+    assert summary["pieces_by_pass"][0] > summary["pieces_by_pass"][-1] >= 330 - 2
     assert {"tokenizer.json", "tokenizer.model"} <= {file["name"] for file in summary["files"]}
 
 
@@ -75,7 +90,6 @@ def test_what_cannot_be_trained_is_refused_by_name(model: str, folder: Path) -> 
         (("--vocab-size", "330", "--continue-from", "x"), "no tokens can be added to them"),
         (("--vocab-size", "330", "--special-token", "x"), "must have at least two characters"),
         (("--vocab-size", "330", "--character-coverage", "0.5"), "from 0.9 to 1"),
-        (("--vocab-size", "330", "--merge-rounds", "distributed"), "in this process only"),
     ):
         ran = run(*base, *options)
         assert ran.code == 2, options

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -30,7 +30,7 @@ from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training.merges.native_trainer import TrainingResult
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
-from bpe_beam.workers.rounds import merge_steps
+from bpe_beam.workers.rounds import merge_steps, piece_steps
 from bpe_beam.workers.rounds import task as round_task
 from bpe_beam.workers.rounds.task import PartSlice
 from bpe_beam.workers.task_results import MetricSums
@@ -138,6 +138,17 @@ def learn_by_hand(
         watched: As on a runner elsewhere, whose pipelines are looked at.
     """
 
+    with by_hand(word_batches=word_batches, seed=seed, small=small, watched=watched):
+        learned, commit = job.learn(progress)
+    return learned, commit.history  # type: ignore[return-value]
+
+
+@contextmanager
+def by_hand(
+    *, word_batches: int = 3, seed: int = 0, small: bool = False, watched: bool = False
+) -> Iterator[None]:
+    """Have rounds and passes run in this thread; see `learn_by_hand`."""
+
     def first_slices(manifest: CountsManifest) -> list[tuple[PartSlice, ...]]:
         parts = range(len(manifest.parts))
         slices = [PartSlice(part, i, 2) for part in parts for i in range(2)]
@@ -161,9 +172,9 @@ def learn_by_hand(
             (merge_steps, "CANDIDATES"): 2,
             (round_task, "CANDIDATES"): 2,
             (merge_steps, "FREQUENT_PAIRS"): 8,
+            (piece_steps, "BATCH_WORDS"): 3,
         }
     with ExitStack() as stack:
         for (module, name), value in limits.items():
             stack.enter_context(mock.patch.object(module, name, value))
-        learned, commit = job.learn(progress)
-    return learned, commit.history  # type: ignore[return-value]
+        yield

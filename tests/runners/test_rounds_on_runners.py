@@ -13,6 +13,7 @@ import random
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -145,6 +146,26 @@ def test_rounds_on_every_runner(engine: Engine, few_rounds: Counted, tmp_path: P
     assert summary["jobs"] == len(summary["rounds"])
     assert len(servers) == 1
     assert summary["runner"].lower().startswith(engine.name.replace("cluster", "flink"))
+
+
+def test_passes_on_a_runner(
+    local_engine: Callable[[str], Engine], counts: Path, tmp_path: Path
+) -> None:
+    """Pieces of `mingram`: merge rounds and passes, on Flink."""
+    corpus = counts.parent / "a.jsonl"
+    arguments = ("train", "--input", corpus, "--model", "mingram", "--vocab-size", "400")
+    run_whole(*arguments, "--output", tmp_path / "here")
+    rounds = ("--merge-rounds", "distributed", "--driver-memory", "10MB")
+    engine = local_engine("flink")
+    with launched(
+        *arguments, *rounds, *engine.flags, "--output", tmp_path / "far", command=SMALL_PIECES
+    ) as client:
+        ended(client)
+    here, far = ((tmp_path / way / "tokenizer.json").read_bytes() for way in ("here", "far"))
+    assert here == far
+    summary = json.loads((tmp_path / "far" / "summary.json").read_text())
+    assert summary["passes"] == 4
+    assert summary["runner"].lower().startswith("flink")
 
 
 @pytest.mark.scheduled

@@ -13,12 +13,13 @@ from apache_beam.transforms.trigger import AccumulationMode, AfterCount, AfterWa
 from apache_beam.transforms.window import FixedWindows
 from sentences import TEXT, sentences
 
+import bpe_beam
 from bpe_beam import Tokenizer
 from bpe_beam.counts.word_table import WORD_SCHEMA
 from bpe_beam.errors import UsageError
 from bpe_beam.tokenizer.components import byte_level
 from bpe_beam.tokenizer.components.patterns import GPT2_PATTERN
-from bpe_beam.training.recipe import BpeRecipe
+from bpe_beam.training.recipe import BpeRecipe, MinGramRecipe, Recipe, UnigramRecipe
 from bpe_beam.transforms import (
     CountWords,
     LearnMerges,
@@ -117,3 +118,19 @@ def test_words_with_two_columns_of_one_name_are_refused(run) -> None:
     batches = beam.Create([batch]).with_output_types(pa.RecordBatch)
     with pytest.raises(Exception, match="a batch has 2 columns 'word': rename or drop all but one"):
         run(lambda p: p | batches | LearnMerges(BpeRecipe(vocab_size=260)))
+
+
+@pytest.mark.parametrize(
+    ("model", "recipe"), [("unigram", UnigramRecipe(43)), ("mingram", MinGramRecipe(43))]
+)
+def test_pieces_are_those_of_train(run: Any, corpus: str, model: str, recipe: Recipe) -> None:
+    parts = {"normalizer": "dummy_prefix", "pretokenizer": "metaspace"}
+    (learned,), _ = run(
+        lambda p: (
+            p
+            | ReadDocuments([corpus], range_bytes=1000)
+            | CountWords(**parts)
+            | LearnMerges(recipe, **parts)
+        )
+    )
+    assert learned == bpe_beam.train(str(corpus), model=model, vocab_size=43).to_json()

@@ -11,11 +11,13 @@ import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from bpe_beam.counts.manifest import CountsManifest, read_manifest
+from bpe_beam.folders.output_folder import COUNTS
 from bpe_beam.jobs.corpus.summary import Rows
 from bpe_beam.jobs.dry_run import trial
 from bpe_beam.jobs.dry_run.trial import RESIDENT, Trials, memory, try_samples
@@ -27,6 +29,9 @@ from bpe_beam.storage import Storage
 from bpe_beam.training.merges.words import memory_needed
 from bpe_beam.training.recipe import Recipe, WordLevelRecipe
 from bpe_beam.workers.count_split import TABLE_BYTES
+
+if TYPE_CHECKING:
+    from bpe_beam.jobs.train.plan import TrainingPlan
 
 _LEARNING_SHARE, _MIN_LEARNING = 0.08, 0.3
 """The share of its time, and the minimum of seconds, that a training on some words takes."""
@@ -161,11 +166,10 @@ def _estimate_training(settings: TrainSettings) -> Estimate:
     from bpe_beam.jobs.train.plan import plan_training
 
     plan = plan_training(settings, Storage(settings.run.storage_options))
-    recipe = plan.recipe
     if plan.counts is not None:
         manifest, started = plan.counts.manifest, time.process_time()
         unique = manifest.unique_words
-        training = _training(plan.settings, recipe, manifest, unique, manifest.word_bytes)
+        training = _training(plan, plan.settings, manifest, unique, manifest.word_bytes)
         if training["seconds"] is not None:
             training["seconds"] = round(started + training["seconds"], 1)
         return Estimate(job="train", unique_words=unique, workers=1, **training)
@@ -173,8 +177,8 @@ def _estimate_training(settings: TrainSettings) -> Estimate:
         words = _count_sample(plan.counting, folder, settings.output)
         rows = words.rows()
         training = _training(
+            plan,
             replace(plan.settings, input=None, counts=f"{folder}/second"),
-            recipe,
             words.manifest,
             words.unique,
             round(words.manifest.word_bytes * words.unique / max(1, words.manifest.unique_words)),
@@ -193,15 +197,22 @@ def _estimate_training(settings: TrainSettings) -> Estimate:
 
 
 def _training(
+    plan: TrainingPlan,
     settings: TrainingSettings,
-    recipe: Recipe,
     manifest: CountsManifest,
     unique: int,
     word_bytes: int,
 ) -> Rows:
     """Return the estimate of training, from a training on all or some parts of counts."""
     from bpe_beam.jobs import train
+    from bpe_beam.jobs.train.local_or_distributed import learns_in_rounds
+    from bpe_beam.jobs.train.plan import PlannedCounts
 
+    recipe = plan.recipe
+    whole = replace(manifest, unique_words=unique, word_bytes=word_bytes)
+    folder = plan.settings.counts or plan.storage.join(plan.settings.folder, COUNTS)
+    planned = replace(plan, counts=PlannedCounts(folder, whole, "", None))
+    in_rounds, _ = learns_in_rounds(planned)
     sizes = [part.word_bytes for part in manifest.parts]
     parts = len(sizes)
     limit = max(_MIN_LEARNING, _LEARNING_SHARE * _usual_seconds(recipe, word_bytes))
@@ -223,9 +234,6 @@ def _training(
         seconds = time.monotonic() - begun
         storage = sum(trial.sizes_of(alone.folder))
     needed = memory_needed(word_bytes, unique, recipe)
-    in_rounds = settings.merge_rounds == "distributed" or (
-        settings.merge_rounds != "local" and needed > settings.driver_memory
-    )
     # The needed memory is an upper bound; the trial shows the share that is really used.
     sampled = memory_needed(round(word_bytes * share), round(unique * share), recipe)
     grown = max(0, memory() - before)

@@ -115,19 +115,19 @@ def _train(
         # A run with other settings may use the folder, unless this one has learned merges, from
         # which the same settings continue.
         if trainer is not None:
-            _remove_rounds(plan, with_merges=False)
+            _remove_rounds(plan, with_commits=False)
         if not plan.storage.exists(plan.rounds):
             folder.release()
         raise
 
 
-def _remove_rounds(plan: TrainingPlan, *, with_merges: bool = True) -> None:
+def _remove_rounds(plan: TrainingPlan, *, with_commits: bool = True) -> None:
     """Remove the words between rounds, if there are any."""
     if plan.storage.exists(plan.rounds):
         # Imported here because a training in this process needs none of them.
-        from bpe_beam.jobs.train.commits import holds_merges, remove_rounds
+        from bpe_beam.jobs.train.commits import holds_commits, remove_rounds
 
-        if with_merges or not holds_merges(plan.storage, plan.rounds):
+        if with_commits or not holds_commits(plan.storage, plan.rounds):
             remove_rounds(plan.storage, plan.rounds)
 
 

@@ -3,6 +3,7 @@
 The steps of each round write to a run folder of their own (`run_folder.py`). After a round the
 driver writes `commit-00003.json`, with all merges so far and the name of the run that wrote the
 current word batches, and removes the run before. A job that was killed resumes at the last commit.
+The folder `passes` in it has the commits of passes over the words, with the pieces in files.
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Sequence
+from typing import Generic, TypeVar
 
 import msgspec
 from msgspec import Struct
 
 from bpe_beam.counts.manifest import CountsManifest
 from bpe_beam.errors import DataError, NotFoundError
+from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.job_json import JobRecord
 from bpe_beam.folders.receipts import WORK, side_by_side
 from bpe_beam.folders.run_folder import JobFolder, RunFolder
@@ -31,6 +34,7 @@ come between these."""
 
 _COMMIT = re.compile(r"commit-([0-9]{5,9})\.json")
 _START = "start.json"
+_PASSES = "passes"
 
 
 def first_slices(manifest: CountsManifest) -> list[tuple[PartSlice, ...]]:
@@ -48,13 +52,22 @@ def first_slices(manifest: CountsManifest) -> list[tuple[PartSlice, ...]]:
     return list(map(tuple, sources))
 
 
-class Commit(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The state of a training after a round."""
+class _AnyCommit(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    number: int = 0  # from 1; 0 before the first commit
+    run: str = ""  # the name of the run that wrote the files
 
-    number: int = 0  # the round's number, from 1; 0 before the first round
-    # The name of the run that wrote the word batches. The merges of this round are not applied to
-    # them yet.
-    run: str = ""
+    @property
+    def files(self) -> Sequence[FileInfo]:
+        """The files of the run that the next one reads."""
+        raise NotImplementedError
+
+
+class Commit(_AnyCommit, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The state of a training after a round; `number` is the round's.
+
+    The merges of this round are not applied to the word batches yet.
+    """
+
     word_batches: Sequence[WordBatch] = ()
     rows: Sequence[Row] = ()
     counts: Sequence[int] = ()  # how often each pair occurred when it was merged
@@ -68,6 +81,27 @@ class Commit(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     singles: int = 0  # the words that were dropped as one symbol, each weighted by its count
     history: Sequence[JsonObject] = ()  # a row for each round, for the summary
     start: str  # the SHA-256 of the file of the initial vocabulary
+
+    @property
+    def files(self) -> Sequence[FileInfo]:
+        """The word batches."""
+        return [word_batch.file for word_batch in self.word_batches]
+
+
+class PassCommit(_AnyCommit, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The pieces before the first pass (`number` 1), or after a pass."""
+
+    pieces: FileInfo
+    sizes: Sequence[int]  # see `PieceState`
+    history: Sequence[JsonObject] = ()  # a row for each merge round, for the summary
+
+    @property
+    def files(self) -> Sequence[FileInfo]:
+        """The file of the pieces."""
+        return [self.pieces]
+
+
+C = TypeVar("C", bound=_AnyCommit)
 
 
 class _RoundRun(RunFolder):
@@ -84,10 +118,11 @@ class _RoundRun(RunFolder):
         return False
 
 
-class RoundsFolder(JobFolder):
-    """The folder of words and commits."""
+class _CommitsFolder(JobFolder, Generic[C]):
+    """A folder of runs, and of commits of one kind."""
 
     folders = frozenset({WORK})
+    kind: type[C]
 
     def __init__(self, storage: Storage, url: str, identity: JsonObject) -> None:
         super().__init__(storage, url, JobRecord("rounds", identity, "", frozenset()))
@@ -103,15 +138,10 @@ class RoundsFolder(JobFolder):
     def run(self, name: str) -> RunFolder:
         return _RoundRun(self.storage, self.path(f"{WORK}/{name}"), self.record)
 
-    @property
-    def start(self) -> str:
-        """The URL of the file of the initial vocabulary; every run of the job writes the same."""
-        return self.path(_START)
+    def latest(self) -> C | None:
+        """Return the last commit whose files are intact; remove the others and their files.
 
-    def latest(self) -> Commit | None:
-        """Return the last commit whose words are intact; remove the others and their words.
-
-        Cost: reads the words once.
+        Cost: reads the files once.
         """
         self.storage.make_folder(self.url)
         # Listed first: files that another driver makes meanwhile are neither read nor removed.
@@ -121,8 +151,8 @@ class RoundsFolder(JobFolder):
         self._remove_others(latest, commits, runs)
         return latest
 
-    def commit(self, commit: Commit) -> None:
-        """Write the commit of a round, and remove those before it."""
+    def commit(self, commit: C) -> None:
+        """Write a commit, and remove the one before it."""
         commits = self._commits()
         if commits != [_name(number) for number in (commit.number - 1,) if number]:
             raise DataError(
@@ -139,24 +169,23 @@ class RoundsFolder(JobFolder):
     def _commits(self) -> list[str]:
         return [name for name in self.storage.list_names(self.url) if _COMMIT.fullmatch(name)]
 
-    def _read(self, name: str) -> Commit | None:
-        """Return a commit of this job; None if it or its words are damaged."""
+    def _read(self, name: str) -> C | None:
+        """Return a commit of this job; None if it or its files are damaged."""
         try:
             signed = read_signed(self.storage.read_bytes(self.path(name)), name)
             if signed.get("fingerprint") != self.fingerprint:
                 return None
-            commit = to_struct(signed.get("commit"), Commit, name)
-            start = hashlib.sha256(self.storage.read_bytes(self.start)).hexdigest()
-            files = [word_batch.file for word_batch in commit.word_batches]
-            intact = start == commit.start and all(
-                side_by_side(self.run(commit.run).matches, files)
-            )
+            commit = to_struct(signed.get("commit"), self.kind, name)
+            intact = self._is_intact(commit)
         except (DataError, NotFoundError):
             return None
         return commit if intact else None
 
+    def _is_intact(self, commit: C) -> bool:
+        return all(side_by_side(self.run(commit.run).matches, commit.files))
+
     def _remove_others(
-        self, commit: Commit | None, commits: Iterable[str], runs: Iterable[RunFolder]
+        self, commit: C | None, commits: Iterable[str], runs: Iterable[RunFolder]
     ) -> None:
         """Remove these commits and runs, except one commit and its run."""
         for name in commits:
@@ -167,19 +196,46 @@ class RoundsFolder(JobFolder):
                 run.remove_run()
 
 
+class RoundsFolder(_CommitsFolder[Commit]):
+    """The folder of merge rounds: of words and commits."""
+
+    kind = Commit
+
+    @property
+    def start(self) -> str:
+        """The URL of the file of the initial vocabulary; every run of the job writes the same."""
+        return self.path(_START)
+
+    def _is_intact(self, commit: Commit) -> bool:
+        start = hashlib.sha256(self.storage.read_bytes(self.start)).hexdigest()
+        return start == commit.start and super()._is_intact(commit)
+
+
+class PassesFolder(_CommitsFolder[PassCommit]):
+    """The folder of passes over the words, in the folder of merge rounds."""
+
+    kind = PassCommit
+
+    def __init__(self, rounds: RoundsFolder) -> None:
+        super().__init__(rounds.storage, rounds.path(_PASSES), rounds.record.settings)
+
+
 def _name(number: int) -> str:
     return f"commit-{number:05}.json"
 
 
-def holds_merges(storage: Storage, url: str) -> bool:
-    """Return whether a folder has commits of any job."""
-    return any(map(_COMMIT.fullmatch, storage.list_names(url)))
+def holds_commits(storage: Storage, url: str) -> bool:
+    """Return whether a folder of rounds has commits of any job."""
+    names = (*storage.list_names(url), *storage.list_names(storage.join(url, _PASSES)))
+    return any(map(_COMMIT.fullmatch, names))
 
 
 def remove_rounds(storage: Storage, url: str) -> None:
-    """Remove everything that rounds of any job wrote in a folder, and nothing else."""
+    """Remove everything that rounds and passes of any job wrote in a folder, and nothing else."""
     if storage.exists(url):
-        folder = RoundsFolder(storage, url, {})
-        for run in folder.runs():
-            run.remove_run()
-        folder.remove_run()
+        rounds = RoundsFolder(storage, url, {})
+        folders: tuple[JobFolder, ...] = (PassesFolder(rounds), rounds)
+        for folder in folders:
+            for run in folder.runs():
+                run.remove_run()
+            folder.remove_run()

@@ -8,6 +8,7 @@ from bpe_beam.messages import format_bytes
 from bpe_beam.settings.dataflow import require_reachable
 from bpe_beam.training.merges.initial_vocabulary import check_distributed
 from bpe_beam.training.merges.words import memory_needed, too_many
+from bpe_beam.training.recipe import UnigramRecipe
 
 
 def learns_in_rounds(plan: TrainingPlan) -> tuple[bool, str]:
@@ -36,7 +37,7 @@ def learns_in_rounds(plan: TrainingPlan) -> tuple[bool, str]:
             f"{manifest.unique_words:,} unique words of {manifest.word_bytes:,} bytes {have} "
             f"more than the {beyond[0]:,} symbols and words that one trainer can process"
         )
-    refusal = _refusal_of_rounds(plan)
+    refusal = _refusal_of_rounds(plan, within)
     impossible = not within or (beyond is not None and beyond[1])
     fits = within and beyond is None
     # If rounds are refused, words that may fit are tried; the trainer counts symbols first.
@@ -54,12 +55,20 @@ def learns_in_rounds(plan: TrainingPlan) -> tuple[bool, str]:
     return distributed, "merge_rounds says so" if wanted != "auto" else where
 
 
-def _refusal_of_rounds(plan: TrainingPlan) -> UsageError | None:
+def _refusal_of_rounds(plan: TrainingPlan, within: bool) -> UsageError | None:
     """Return why the recipe cannot be trained in rounds; None if it can."""
     settings, counts = plan.settings, plan.counts
     assert counts is not None
     if counts.in_memory is not None:
         return UsageError("must not be distributed with counts in memory", ("merge_rounds",))
+    if isinstance(plan.recipe, UnigramRecipe) and not within:
+        return UsageError(
+            "cannot be distributed beyond driver_memory: unigram finds its first pieces in this "
+            "process",
+            ("merge_rounds",),
+            "use {model} mingram, whose first pieces come from merge rounds; or drop rare words "
+            "with counts filter --min-count 2; or give more {driver_memory}",
+        )
     try:
         check_distributed(plan.recipe)
         require_reachable(settings.run.runner, counts=(counts.url,), output=(settings.folder,))

@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial, reduce
 from itertools import starmap
+from typing import Any
 
 import numpy as np
 from msgspec import structs
@@ -40,6 +41,7 @@ from bpe_beam.training.merges.native_trainer import TrainingResult, Vocabulary, 
 from bpe_beam.training.merges.rounds import DIVISOR, batches_of, next_divisor
 from bpe_beam.training.merges.symbols import SeenSymbols, ambiguous_tokens
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
+from bpe_beam.training.unigram.segments import SegmentRules
 from bpe_beam.workers.rounds import merge_steps
 from bpe_beam.workers.rounds.merge_steps import Applied
 from bpe_beam.workers.rounds.task import (
@@ -69,6 +71,7 @@ class RoundsJob:
     base_tokenizer: Tokenizer | None
     memory: int  # the bytes that one round may hold
     measured: MetricSums  # gets the metrics of the rounds
+    segments: SegmentRules | None = None  # see `RoundTask`
     jobs: int = field(default=0, init=False)  # the number of pipelines that were launched
     _start_sha256: str = field(default="", init=False)
 
@@ -115,16 +118,19 @@ class RoundsJob:
     def _write_start(self, stage: Stage) -> None:
         """Write the initial vocabulary, by which words become symbols."""
         base = self.base_tokenizer
-        seen = self._find_symbols(stage) if needs_seen(self.recipe, base) else None
+        # The characters of segments are in the recipe.
+        needed = self.segments is None and needs_seen(self.recipe, base)
+        seen = self.find_symbols(stage) if needed else None
         start = begin_vocabulary(self.recipe, seen, base)
         self.folder.storage.write_bytes(self.folder.start, start.to_bytes())
 
-    def _find_symbols(self, stage: Stage) -> SeenSymbols:
+    def find_symbols(self, stage: Stage) -> SeenSymbols:
+        """Return the symbols of all words of the counts."""
         run = self.folder.new_run()
         task = self._task(run, 0, self._learner.minimum_count, DIVISOR, round_sha256="")
         parts = len(self.counts.manifest.parts)
         names = task_names("seen", parts)
-        self._run_steps(
+        self.run_steps(
             "See", lambda engine: see_parts(engine, task, self.recipe), parts, run, stage, names
         )
         urls = [run.path(seen_file(part, parts)) for part in range(parts)]
@@ -143,7 +149,7 @@ class RoundsJob:
         tasks = self._word_batch_tasks(last)
         task = self._task(run, len(tasks), last.floor, last.divisor, round_sha256)
         names = [name for kind in ("words", "cut") for name in task_names(kind, len(tasks))]
-        receipts = self._run_steps(
+        receipts = self.run_steps(
             "Round", lambda engine: merge_round(engine, task, tasks), len(tasks), run, stage, names
         )
         result = RoundResult(run, task, receipts)
@@ -197,19 +203,26 @@ class RoundsJob:
         self, run: RunFolder, word_batches: int, floor: int, divisor: int, round_sha256: str
     ) -> RoundTask:
         return RoundTask(
-            folder=run.for_workers(),
-            counts=self.counts.url,
-            manifest=structs.replace(self.counts.manifest, inputs=()),
-            factors=self.counts.factors,
+            **self.of_words(run, word_batches),
             start=(self.folder.start, self._start_sha256),
             round_file_sha256=round_sha256,
-            word_batches=word_batches,
             floor=floor,
             divisor=divisor if self._learner.by_count else _ALL_PAIRS,
             room=self._learner.room,
             singles=not self._learner.by_count,
             ambiguous=ambiguous_tokens(self.recipe, self.base_tokenizer),
+            segments=self.segments,
         )
+
+    def of_words(self, run: RunFolder, word_batches: int) -> dict[str, Any]:
+        """Return the settings of a `WordsTask`."""
+        return {
+            "folder": run.for_workers(),
+            "counts": self.counts.url,
+            "manifest": structs.replace(self.counts.manifest, inputs=()),
+            "factors": self.counts.factors,
+            "word_batches": word_batches,
+        }
 
     def _write_round_file(self, run: RunFolder, vocabulary: Vocabulary, last: Commit) -> str:
         """Write the merges that the round applies; return the file's SHA-256."""
@@ -226,14 +239,18 @@ class RoundsJob:
 
     def _word_batch_tasks(self, last: Commit) -> list[WordBatchTask]:
         if last.number == 0:
-            return list(starmap(WordBatchTask, enumerate(first_slices(self.counts.manifest))))
+            return self.first_word_batches()
         run = self.folder.run(last.run)
         return [
             WordBatchTask(number, file=(run.path(words.file.name), words.file.sha256))
             for number, words in enumerate(last.word_batches)
         ]
 
-    def _run_steps(
+    def first_word_batches(self) -> list[WordBatchTask]:
+        """Return the word batches that are slices of the counts."""
+        return list(starmap(WordBatchTask, enumerate(first_slices(self.counts.manifest))))
+
+    def run_steps(
         self, label: str, steps: Steps, tasks: int, run: RunFolder, stage: Stage, names: list[str]
     ) -> dict[str, Receipt]:
         """Run steps to their end, show how many tasks are finished, and return all receipts."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -76,6 +77,8 @@ class TrainSummary(msgspec.Struct, frozen=True, kw_only=True):
     merge_rounds: str
     merge_rounds_because: str | UnsetType = UNSET
     rounds: Any = UNSET
+    passes: int | UnsetType = UNSET  # of a training of pieces over the words
+    pieces_by_pass: Sequence[int] | UnsetType = UNSET  # before the first pass, and after each
     jobs: int | UnsetType = UNSET
     counting_seconds: float | UnsetType | None = UNSET
     learning_seconds: float | UnsetType = UNSET
@@ -126,6 +129,8 @@ def summary_of(
         last_merge_count=last if last is None or unit == 1 else last / unit,
         bytes_per_token=mean if weights is None else UNSET,
         weighted_bytes_per_token=UNSET if weights is None else mean,
+        passes=len(learned.sizes) - 1 if learned.sizes else UNSET,
+        pieces_by_pass=learned.sizes or UNSET,
         fingerprint=tokenizer.fingerprint,
         **trainer.summary,
         next=next_commands(settings),

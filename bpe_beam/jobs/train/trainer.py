@@ -14,7 +14,7 @@ from bpe_beam.training.learn import learn, share_of_time, weighted_recipe
 from bpe_beam.training.merges.native_trainer import TrainingResult
 from bpe_beam.training.merges.symbols import ambiguous_tokens, refuse_spelled
 from bpe_beam.training.merges.words import DRIVER_SHARE, gather_words
-from bpe_beam.training.recipe import MergingRecipe, UnigramRecipe
+from bpe_beam.training.recipe import PieceRecipe, UnigramRecipe, WordLevelRecipe
 from bpe_beam.workers.unused_memory import release_unused_memory
 
 
@@ -73,11 +73,13 @@ class Trainer:
     def _in_rounds(self, progress: Progress) -> TrainingResult:
         from bpe_beam.engines.run import run_summary
         from bpe_beam.jobs.train.commits import RoundsFolder, remove_rounds
+        from bpe_beam.jobs.train.passes import COUNT_CHARACTERS, PassesJob
         from bpe_beam.jobs.train.rounds import RoundsJob
         from bpe_beam.workers.task_results import MetricSums
 
         settings, base, recipe = self.plan.settings, self.plan.base_tokenizer, self.plan.recipe
-        assert isinstance(recipe, MergingRecipe)  # see `learns_in_rounds`
+        assert not isinstance(recipe, WordLevelRecipe)  # see `learns_in_rounds`
+        pieces = recipe if isinstance(recipe, PieceRecipe) else None
         if settings.run.overwrite:
             remove_rounds(self.plan.storage, self.plan.rounds)
         identity = {
@@ -90,15 +92,20 @@ class Trainer:
             run=settings.run,
             folder=RoundsFolder(self.plan.storage, absolute(self.plan.rounds), identity),
             counts=self._counts,
-            recipe=recipe,
+            recipe=COUNT_CHARACTERS if isinstance(recipe, PieceRecipe) else recipe,
             base_tokenizer=base,
             memory=settings.driver_memory // DRIVER_SHARE,
             measured=measured,
         )
-        learned, commit = job.learn(progress)
-        self.summary |= {"rounds": list(commit.history), "jobs": job.jobs}
-        self.measured = {
-            **run_summary(settings.run, len(commit.word_batches)),
-            **measured.to_json(),
-        }
+        if pieces is not None:
+            passes = PassesJob(job, pieces, self._threads)
+            learned, history = passes.learn(progress), passes.history
+        else:
+            learned, commit = job.learn(progress)
+            history = list(commit.history)
+        if history:
+            self.summary["rounds"] = history
+        self.summary["jobs"] = job.jobs
+        tasks = len(job.first_word_batches())
+        self.measured = {**run_summary(settings.run, tasks), **measured.to_json()}
         return learned

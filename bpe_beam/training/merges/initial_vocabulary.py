@@ -247,10 +247,7 @@ def check_distributed(recipe: Recipe) -> None:
     if isinstance(recipe, WordLevelRecipe):
         _refuse_rounds("a word-level vocabulary has no merges, its words are sorted")
     if isinstance(recipe, PieceRecipe):
-        _refuse_rounds(
-            "unigram and mingram pass over all words many times, in this process only",
-            ", or drop rare words with counts filter --min-count 2",
-        )
+        return
     if recipe.tie_break == "first_seen":
         _refuse_rounds(
             "first_seen needs to know where each pair occurs first among all words after every "

@@ -55,6 +55,8 @@ class TrainingResult(msgspec.Struct, frozen=True):
         counts: int64: how often each newly learned pair occurred when it was merged.
         text_full: Whether training ended at `MAX_TEXT`.
         scores: The score of each entry, in the order of ids; empty if the model has none.
+        sizes: The number of pieces before the first pass over the words, and after each pass; empty
+            if the model has no pieces.
     """
 
     vocab: Mapping[str, int]
@@ -63,6 +65,7 @@ class TrainingResult(msgspec.Struct, frozen=True):
     text_full: bool = False
     totals: WordTotals | None = None
     scores: Sequence[float] = ()
+    sizes: Sequence[int] = ()
 
 
 class NewMerges(msgspec.Struct, frozen=True):

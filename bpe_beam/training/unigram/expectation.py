@@ -1,7 +1,6 @@
 """The training of `unigram`: expectation maximization, and pruning of the pieces that matter least.
 
-docs/algorithm.md has the definition. A pass over the segments returns integers, whose sum does not
-depend on the order of the segments; between the passes this module decides with them.
+docs/algorithm.md has the definition.
 """
 
 from __future__ import annotations
@@ -9,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 from math import floor
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,10 +17,71 @@ from bpe_beam import _native
 from bpe_beam.training.merges.native_trainer import TrainingResult
 from bpe_beam.training.merges.words import Words
 from bpe_beam.training.recipe import UnigramRecipe
+from bpe_beam.training.unigram.passes import PiecePass, PieceState, Wide, narrowed, train
 from bpe_beam.training.unigram.result import SCORE_UNIT, chosen_pieces, result_of
 from bpe_beam.training.unigram.segments import kept_characters, segments_of
 
 _PATH_UNIT = 2.0**24  # scores of paths are integers in this part of one
+
+
+class UnigramTraining(NamedTuple):
+    """A `PieceTraining`: some steps of expectation maximization, a pruning, and again."""
+
+    recipe: UnigramRecipe
+    threads: int = 1
+
+    @property
+    def _desired(self) -> int:
+        return self.recipe.vocab_size * 11 // 10
+
+    def seeds(self, words: Words) -> tuple[PieceState, _native.Segments]:
+        """Return the first pieces of words, and the segments that have them."""
+        recipe = self.recipe
+        alphabet = kept_characters(words, recipe)
+        segments = segments_of(words, alphabet, recipe)
+        pieces, weights = segments.seeds(
+            alphabet.points, alphabet.counts, recipe.max_piece_length, recipe.seed_size,
+            recipe.reserved, self.threads,
+        )  # fmt: skip
+        return PieceState.of_seeds(pieces, weights), segments
+
+    def _prunes(self, state: PieceState) -> bool:
+        """Whether the next pass is for a pruning."""
+        steps = self.recipe.sub_iterations
+        return state.passes % (steps + 1) == steps
+
+    def next_pass(self, state: PieceState) -> PiecePass | None:
+        """See `PieceTraining`."""
+        if not self._prunes(state):
+            first = state.passes == 0
+            shares = _native.shares(state.counts) if first else _native.exact_exp(state.scores)
+            return PiecePass(state.pieces, probabilities=shares)
+        if len(state.pieces) <= self._desired:
+            return None
+        return PiecePass(state.pieces, scores=_units_of(state.scores, _PATH_UNIT))
+
+    def after(self, state: PieceState, sums: Wide) -> PieceState:
+        """See `PieceTraining`."""
+        pieces, counts = state.pieces, state.counts
+        if not self._prunes(state):
+            kept, counts, scores = pieces.estimate(sums)
+            return state.after(pieces if kept.all() else pieces.subset(kept), counts, scores)
+        share = Fraction(self.recipe.shrinking_factor)
+        kept = pieces.prune(
+            _units_of(state.scores, _PATH_UNIT), narrowed(sums), counts,
+            self._desired, max(self._desired, floor(len(pieces) * share)), self.threads,
+        )  # fmt: skip
+        chosen = kept != 0
+        return state.after(pieces.subset(kept), counts[chosen], state.scores[chosen])
+
+    def result(self, state: PieceState) -> TrainingResult:
+        """See `PieceTraining`."""
+        texts = state.pieces.texts()
+        rounded = _units_of(state.scores, SCORE_UNIT).tolist()
+        whole = [(high << 64) + low for low, high in state.counts.tolist()]
+        chosen = chosen_pieces(texts, whole, self.recipe)
+        pieces = {texts[i]: (whole[i], rounded[i]) for i in chosen}
+        return result_of(pieces, self.recipe, state.sizes)
 
 
 def train_unigram(
@@ -31,54 +92,10 @@ def train_unigram(
     threads: int = 1,
 ) -> TrainingResult:
     """Learn pieces from words; `on_pass` is called after each pass over the segments."""
-    alphabet = kept_characters(words, recipe)
-    segments = segments_of(words, alphabet, recipe)
-    pieces, weights = segments.seeds(
-        alphabet.points, alphabet.counts, recipe.max_piece_length, recipe.seed_size,
-        recipe.reserved, threads,
-    )  # fmt: skip
-    desired = recipe.vocab_size * 11 // 10
-    probabilities = _native.shares(weights)
-    sizes = [len(pieces)]
-    while True:
-        for _ in range(recipe.sub_iterations):
-            expected = pieces.expected_counts(segments, probabilities, threads)
-            pieces, counts, scores = estimate(pieces, expected)
-            probabilities = _native.exact_exp(scores)
-            sizes.append(len(pieces))
-            if on_pass:
-                on_pass(1)
-        if len(pieces) <= desired:
-            return _final(pieces, counts, scores, recipe)
-        in_units = units_of(scores, _PATH_UNIT)
-        in_paths = pieces.path_counts(segments, in_units, threads)
-        target = max(desired, floor(len(pieces) * Fraction(recipe.shrinking_factor)))
-        kept = pieces.prune(in_units, in_paths, counts, desired, target, threads)
-        pieces, probabilities = pieces.subset(kept), probabilities[kept != 0]
-        if on_pass:
-            on_pass(1)
+    training = UnigramTraining(recipe, threads)
+    return train(training, *training.seeds(words), threads, on_pass)
 
 
-def estimate(
-    pieces: _native.Pieces, expected: npt.NDArray[np.uint64]
-) -> tuple[_native.Pieces, npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
-    """Return the pieces that are expected often enough, their counts and their scores."""
-    kept, counts, scores = pieces.estimate(expected)
-    return pieces if kept.all() else pieces.subset(kept), counts, scores
-
-
-def units_of(scores: npt.NDArray[np.uint64], unit: float) -> npt.NDArray[np.int64]:
+def _units_of(scores: npt.NDArray[np.uint64], unit: float) -> npt.NDArray[np.int64]:
     """Return scores, which are bits of doubles, as whole numbers of a unit."""
     return np.rint(scores.view(np.float64) * unit).astype(np.int64)
-
-
-def _final(
-    pieces: _native.Pieces,
-    counts: npt.NDArray[np.uint64],
-    scores: npt.NDArray[np.uint64],
-    recipe: UnigramRecipe,
-) -> TrainingResult:
-    texts, rounded = pieces.texts(), units_of(scores, SCORE_UNIT).tolist()
-    whole = [(high << 64) + low for low, high in counts.tolist()]
-    chosen = chosen_pieces(texts, whole, recipe)
-    return result_of({texts[i]: (whole[i], rounded[i]) for i in chosen}, recipe)

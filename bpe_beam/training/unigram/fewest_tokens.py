@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 from math import floor
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,11 +19,59 @@ from bpe_beam.training.merges.merge_training import learn_merges
 from bpe_beam.training.merges.native_trainer import TrainingResult
 from bpe_beam.training.merges.words import Words
 from bpe_beam.training.recipe import BpeRecipe, MinGramRecipe
+from bpe_beam.training.unigram.passes import (
+    PiecePass,
+    PieceState,
+    Wide,
+    narrowed,
+    train,
+    widened,
+)
 from bpe_beam.training.unigram.result import SCORE_UNIT, chosen_pieces, result_of
 from bpe_beam.training.unigram.segments import Alphabet, kept_characters, segments_of
 
 _TOKEN_COST = 64  # of each token of a spelling, as a natural logarithm
-_ROUNDS = 2  # of best paths, before the least frequent pieces are dropped and after
+_PASSES = 2  # of best paths, before the least frequent pieces are dropped and after
+
+
+class MinGramTraining(NamedTuple):
+    """A `PieceTraining`: best paths, one pruning, and best paths again."""
+
+    recipe: MinGramRecipe
+
+    def seeds(self, alphabet: Alphabet, learned: TrainingResult) -> PieceState:
+        """Return the characters and the tokens of BPE, each with the count of its last merge."""
+        seeds = {character.encode(): count for character, count in alphabet.characters.items()}
+        for (left, right), count in zip(learned.merges, learned.counts.tolist(), strict=True):
+            if left + right not in self.recipe.reserved:
+                seeds[(left + right).encode()] = count
+        texts = sorted(seeds)
+        counts = np.array([seeds[text] for text in texts], np.int64)
+        return PieceState.of_seeds(_native.Pieces(texts), widened(counts))
+
+    def next_pass(self, state: PieceState) -> PiecePass | None:
+        """See `PieceTraining`."""
+        if state.passes == 2 * _PASSES:
+            return None
+        return PiecePass(state.pieces, scores=token_scores(narrowed(state.counts)))
+
+    def after(self, state: PieceState, sums: Wide) -> PieceState:
+        """See `PieceTraining`."""
+        pieces = state.pieces
+        if state.passes + 1 == _PASSES:
+            kept = np.zeros(len(pieces), np.uint8)
+            kept[chosen_pieces(pieces.texts(), narrowed(sums).tolist(), self.recipe)] = 1
+            pieces, sums = pieces.subset(kept), sums[kept != 0]
+        return state.after(pieces, sums, np.zeros(len(pieces), np.uint64))
+
+    def result(self, state: PieceState) -> TrainingResult:
+        """See `PieceTraining`."""
+        counts = narrowed(state.counts)
+        rows = zip(
+            state.pieces.texts(), counts.tolist(), token_scores(counts).tolist(), strict=True
+        )
+        pieces = {text: (count, score) for text, count, score in rows}
+        return result_of(pieces, self.recipe, state.sizes)
 
 
 def train_mingram(
@@ -35,20 +84,11 @@ def train_mingram(
     """Learn pieces from words; `on_merges` is called with the number of more merges of BPE."""
     alphabet = kept_characters(words, recipe)
     segments = segments_of(words, alphabet, recipe)
-    seeds = _seeds(segments, alphabet, recipe, on_merges)
-    texts = sorted(seeds)
-    pieces = _native.Pieces(texts)
-    counts = np.array([seeds[text] for text in texts], np.int64)
-    for last in (False, True):
-        for _ in range(_ROUNDS):
-            counts = pieces.path_counts(segments, token_scores(counts), threads)
-        if not last:
-            kept = np.zeros(len(texts), np.uint8)
-            kept[chosen_pieces(texts, counts.tolist(), recipe)] = 1
-            pieces, counts = pieces.subset(kept), counts[kept != 0]
-            texts = pieces.texts()
-    rows = zip(texts, counts.tolist(), token_scores(counts).tolist(), strict=True)
-    return result_of({text: (count, score) for text, count, score in rows}, recipe)
+    in_words = Words(*segments.columns()[:3])
+    learned = learn_merges(in_words, merging_recipe(alphabet, recipe), on_merges)
+    del in_words
+    training = MinGramTraining(recipe)
+    return train(training, training.seeds(alphabet, learned), segments, threads)
 
 
 def merging_recipe(alphabet: Alphabet, recipe: MinGramRecipe) -> BpeRecipe:
@@ -61,22 +101,6 @@ def merging_recipe(alphabet: Alphabet, recipe: MinGramRecipe) -> BpeRecipe:
         initial_alphabet=characters,
         max_token_length=recipe.max_piece_length + 1,
     )
-
-
-def _seeds(
-    segments: _native.Segments,
-    alphabet: Alphabet,
-    recipe: MinGramRecipe,
-    on_merges: Callable[[int], None] | None,
-) -> dict[bytes, int]:
-    """Return the characters and the tokens of BPE, each with the count of its last merge."""
-    words = Words(*segments.columns()[:3])
-    learned = learn_merges(words, merging_recipe(alphabet, recipe), on_merges)
-    seeds = {character.encode(): count for character, count in alphabet.characters.items()}
-    for (left, right), count in zip(learned.merges, learned.counts.tolist(), strict=True):
-        if left + right not in recipe.reserved:
-            seeds[(left + right).encode()] = count
-    return seeds
 
 
 def token_scores(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

@@ -25,10 +25,13 @@ def chosen_pieces(texts: Sequence[bytes], counts: Sequence[int], recipe: PieceRe
     return sorted(range(len(texts)), key=rank)[: recipe.vocab_size - len(recipe.reserved)]
 
 
-def result_of(pieces: Mapping[bytes, tuple[int, int]], recipe: PieceRecipe) -> TrainingResult:
+def result_of(
+    pieces: Mapping[bytes, tuple[int, int]], recipe: PieceRecipe, sizes: Sequence[int] = ()
+) -> TrainingResult:
     """Return the vocabulary of pieces, each with its count, and its score in `SCORE_UNIT`.
 
     The entries before the pieces have a score so low that their texts are spelled by characters.
+    `sizes` is the number of pieces before the first pass, and after each pass.
     """
     order = sorted(pieces, key=lambda piece: (-pieces[piece][0], piece))
     scores = [pieces[piece][1] / SCORE_UNIT for piece in order]
@@ -37,4 +40,4 @@ def result_of(pieces: Mapping[bytes, tuple[int, int]], recipe: PieceRecipe) -> T
     tokens = (*reserved, *(piece.decode() for piece in order))
     vocab = {token: number for number, token in enumerate(tokens)}
     scores = [low] * len(reserved) + scores
-    return TrainingResult(vocab, (), np.zeros(0, np.int64), scores=scores)
+    return TrainingResult(vocab, (), np.zeros(0, np.int64), scores=scores, sizes=sizes)

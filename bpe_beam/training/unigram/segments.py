@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from bpe_beam import _native
+from bpe_beam.counts.weights import MAX_TOTAL
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.training.merges.words import Words
 from bpe_beam.training.recipe import PieceRecipe
@@ -36,10 +39,18 @@ class Alphabet(NamedTuple):
 def kept_characters(words: Words, recipe: PieceRecipe) -> Alphabet:
     """Return the characters that become pieces; the vocabulary has room for them."""
     points, numbers = _native.count_characters(words.data, words.offsets, words.counts)
-    counts = dict(zip(map(chr, points.tolist()), numbers.tolist(), strict=True))
+    return chosen_characters(
+        dict(zip(map(chr, points.tolist()), numbers.tolist(), strict=True)), recipe
+    )
+
+
+def chosen_characters(counts: Mapping[str, int], recipe: PieceRecipe) -> Alphabet:
+    """Return the characters that become pieces, from all characters with their counts."""
     if not counts:
         raise DataError("there are no words to train from")
     total, covered, kept = sum(counts.values()), 0, set()
+    if total > MAX_TOTAL:
+        raise OverflowError("all characters of all words occur 2^63 times or more")
     coverage = Fraction(recipe.character_coverage)
     for character in sorted(counts, key=lambda one: (-counts[one], one)):
         if covered >= coverage * total:
@@ -58,8 +69,28 @@ def kept_characters(words: Words, recipe: PieceRecipe) -> Alphabet:
     return Alphabet({character: counts.get(character, 0) for character in sorted(kept)})
 
 
+class SegmentRules(msgspec.Struct, frozen=True):
+    """The rules by which words are cut into segments, which no piece leaves.
+
+    Attributes:
+        characters: The characters that become pieces.
+        by_script: Whether to cut between characters of different scripts.
+    """
+
+    characters: str
+    by_script: bool
+
+    def segments(self, words: Words) -> _native.Segments:
+        """Return the segments of words."""
+        kept = np.frombuffer(self.characters.encode("utf-32-le"), np.uint32)
+        return _native.Segments(words.data, words.offsets, words.counts, kept, self.by_script)
+
+
+def rules_of(characters: Iterable[str], recipe: PieceRecipe) -> SegmentRules:
+    """Return the rules for the words of a recipe."""
+    return SegmentRules("".join(characters), recipe.split_by_unicode_script)
+
+
 def segments_of(words: Words, alphabet: Alphabet, recipe: PieceRecipe) -> _native.Segments:
-    """Return the segments of words, which no piece leaves."""
-    return _native.Segments(
-        words.data, words.offsets, words.counts, alphabet.points, recipe.split_by_unicode_script
-    )
+    """Return the segments of words."""
+    return rules_of(alphabet.characters, recipe).segments(words)

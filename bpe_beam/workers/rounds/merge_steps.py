@@ -40,7 +40,7 @@ from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.storage.hashing import read_hashed
 from bpe_beam.training.merges.initial_vocabulary import InitialVocabulary
 from bpe_beam.training.merges.symbols import find_symbols, refuse_spelled
-from bpe_beam.training.merges.words import gather_words
+from bpe_beam.training.merges.words import Words, gather_words
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
 from bpe_beam.workers.rounds.task import (
     CANDIDATES,
@@ -57,6 +57,7 @@ from bpe_beam.workers.rounds.task import (
     SegmentStats,
     WordBatch,
     WordBatchTask,
+    WordsTask,
     floor_of,
     once_a_round,
     read_blocks,
@@ -172,6 +173,8 @@ def _spelled(task: RoundTask, totals: Counter[str], part: PartSlice) -> Iterator
     for batch in _part_words(task, part):
         counted = gather_words([batch], in_order_of_place=False)
         refuse_spelled(counted, task.ambiguous)
+        if task.segments is not None:
+            counted = Words(*task.segments.segments(counted).columns()[:3])
         words = start.symbols(counted)
         lengths = np.diff(words.offsets)
         kept = lengths >= minimum
@@ -187,11 +190,16 @@ def _spelled(task: RoundTask, totals: Counter[str], part: PartSlice) -> Iterator
 
 
 def _part_words(task: RoundTask, wanted: PartSlice) -> Iterator[pa.RecordBatch]:
+    yield from part_slice(task, wanted).to_batches(max_chunksize=BATCH_WORDS)
+
+
+def part_slice(task: WordsTask, wanted: PartSlice) -> pa.Table:
+    """Return the words of a slice of a part of the counts."""
     part = task.manifest.parts[wanted.part]
     words = read_part(task.folder.storage, task.counts, task.manifest, part)
     table = added_up(words, task.manifest.with_places, task.factors)
     begin, end = (table.num_rows * i // wanted.slices for i in (wanted.number, wanted.number + 1))
-    yield from table.slice(begin, end - begin).to_batches(max_chunksize=BATCH_WORDS)
+    return table.slice(begin, end - begin)
 
 
 def sum_pairs(task: RoundTask, element: Blocks) -> TaskResult:

@@ -32,6 +32,7 @@ from bpe_beam.storage import Storage
 from bpe_beam.storage.hashing import HashingFile, read_hashed
 from bpe_beam.training.merges.rounds import ShardPairs, threshold
 from bpe_beam.training.merges.words import Room, Size
+from bpe_beam.training.unigram.segments import SegmentRules
 from bpe_beam.workers.split_task import require_visible, task_name
 
 if TYPE_CHECKING:
@@ -65,32 +66,42 @@ BlockReference = tuple[str, int, int, int]
 """A block: the URL of its file, its first byte, its length and its CRC-32."""
 
 
-class RoundTask(Struct, frozen=True):
-    """The settings of a round for its workers; plain and picklable.
+class WordsTask(Struct, frozen=True):
+    """The settings of workers that read the words of the counts; plain and picklable.
 
     Attributes:
-        counts: The counts folder, which the first round reads; its manifest has no inputs here.
+        counts: The counts folder; its manifest has no inputs here.
         factors: The factor of the counts of each source; None: 1 for all.
-        start: URL and SHA-256 of the file of the `InitialVocabulary`.
-        floor: The minimum count of a frequent pair.
-        divisor: See `training.merges.rounds.threshold`.
-        room: The limits of the driver's trainer: words that fit are not segmented.
-        singles: Whether to keep words and segments of one symbol.
-        ambiguous: Special tokens that no word may spell, see `ambiguous_tokens`.
     """
 
     folder: TaskFolder
     counts: str
     manifest: CountsManifest
     factors: Mapping[str, int] | None
+    word_batches: int
+
+
+class RoundTask(WordsTask, frozen=True):
+    """The settings of a round for its workers, which read the counts in the first round.
+
+    Attributes:
+        start: URL and SHA-256 of the file of the `InitialVocabulary`.
+        floor: The minimum count of a frequent pair.
+        divisor: See `training.merges.rounds.threshold`.
+        room: The limits of the driver's trainer: words that fit are not segmented.
+        singles: Whether to keep words and segments of one symbol.
+        ambiguous: Special tokens that no word may spell, see `ambiguous_tokens`.
+        segments: How to cut words of the counts first, for a vocabulary of pieces; None: not.
+    """
+
     start: tuple[str, str]
     round_file_sha256: str
-    word_batches: int
     floor: int
     divisor: int
     room: Room
     singles: bool
     ambiguous: tuple[str, ...]
+    segments: SegmentRules | None = None
 
     @property
     def shards(self) -> int:
@@ -221,8 +232,8 @@ _cached: dict[str, object] = {}
 _cached_round = ""
 
 
-def once_a_round(task: RoundTask, name: str, make: Callable[[], T]) -> T:
-    """Return a value that this process makes once for all tasks of a round."""
+def once_a_round(task: WordsTask, name: str, make: Callable[[], T]) -> T:
+    """Return a value that this process makes once for all tasks of a round or a pass."""
     global _cached_round
     with _lock:
         if _cached_round != task.folder.url:  # each round has a folder of its own

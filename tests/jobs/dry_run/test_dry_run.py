@@ -131,6 +131,23 @@ def test_train_in_rounds(made: Path) -> None:
         assert found["storage_bytes"] > 10_000
 
 
+@pytest.mark.parametrize(("model", "memory"), [("unigram", "1GB"), ("mingram", "1MB")])
+def test_train_pieces(model: str, memory: str, made: Path) -> None:
+    args = ("--input", made / "corpus", "--model", model, "--vocab-size", 400)
+    assert estimated(made, "train", *args)["merge_rounds"] == "local"
+    far = estimated(
+        made, "train", *args, "--merge-rounds", "distributed", "--driver-memory", memory
+    )
+    assert far["merge_rounds"] == "distributed"
+
+
+def test_what_train_refuses(made: Path) -> None:
+    args = ("--input", made / "corpus", "--model", "unigram", "--vocab-size", 400)
+    ran = run("train", *args, "--driver-memory", "1MB", "--output", made / "no", "--dry-run")
+    assert ran.code == 2
+    assert "--model mingram" in ran.message
+
+
 @pytest.mark.parametrize("formats", [("megatron",), ("megatron", "parquet")])
 def test_tokenize(made: Path, tmp_path: Path, formats: tuple[str, ...]) -> None:
     args = ("--input", made / "corpus", "--tokenizer", made / "tok", "--workers", 1)

@@ -70,12 +70,15 @@ def test_what_cannot_be_held_is_refused_with_the_way_out() -> None:
         decided(first_seen, "local")
 
 
-@pytest.mark.parametrize("recipe", [UnigramRecipe(32_000), MinGramRecipe(32_000)])
-def test_pieces_are_learned_in_this_process(recipe: Recipe) -> None:
-    assert decided(recipe, "auto", 10**9)["merge_rounds"] == "local"
-    for merge_rounds, word_bytes in (("auto", 10**12), ("distributed", 10**9)):
-        with pytest.raises(UsageError, match="in this process only") as error:
-            decided(recipe, merge_rounds, word_bytes)
+def test_pieces_are_learned_here_if_the_words_fit() -> None:
+    for recipe in (UnigramRecipe(32_000), MinGramRecipe(32_000)):
+        assert decided(recipe, "auto", 10**9)["merge_rounds"] == "local"
+        assert decided(recipe, "distributed", 10**9)["merge_rounds"] == "distributed"
+    assert decided(MinGramRecipe(32_000), "auto", 10**12)["merge_rounds"] == "distributed"
+    for merge_rounds in ("auto", "distributed"):
+        with pytest.raises(UsageError, match="beyond driver_memory: unigram finds its") as error:
+            decided(UnigramRecipe(32_000), merge_rounds, 10**12)
+        assert "use model mingram" in str(error.value)
         assert "counts filter --min-count 2" in str(error.value)
 
 
