@@ -2,7 +2,7 @@
 
 The driver has the pieces; see `workers/rounds/piece_steps.py` for what workers do, and
 `training/unigram/passes.py` for what the driver decides. The first pieces of `unigram` are
-substrings of the words, which it finds in this process; those of `mingram` come from merge rounds.
+substrings of the words, which it finds in this process; `mingram` takes them from merge rounds.
 """
 
 from __future__ import annotations
