@@ -148,12 +148,16 @@ def test_rounds_on_every_runner(engine: Engine, few_rounds: Counted, tmp_path: P
     assert summary["runner"].lower().startswith(engine.name.replace("cluster", "flink"))
 
 
+@pytest.mark.scheduled
 def test_passes_on_a_runner(
     local_engine: Callable[[str], Engine], counts: Path, tmp_path: Path
 ) -> None:
     """Pieces of `mingram`: merge rounds and passes, on Flink."""
+    words = ("--normalizer", "dummy_prefix", "--pretokenizer", "metaspace")
     corpus = counts.parent / "a.jsonl"
-    arguments = ("train", "--input", corpus, "--model", "mingram", "--vocab-size", "400")
+    run_whole("count", "--input", corpus, *words, "--output", tmp_path / "counts")
+    training = ("--model", "mingram", "--vocab-size", "400")
+    arguments = ("train", "--counts", tmp_path / "counts", *training)
     run_whole(*arguments, "--output", tmp_path / "here")
     rounds = ("--merge-rounds", "distributed", "--driver-memory", "10MB")
     engine = local_engine("flink")
