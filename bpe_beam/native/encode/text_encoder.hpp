@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -16,6 +17,7 @@
 #include "encode/seams.hpp"
 #include "encode/word_cache.hpp"
 #include "encode/word_model.hpp"
+#include "scan/class_masks.hpp"
 #include "scan/pipeline.hpp"
 #include "text/word_key.hpp"
 
@@ -106,30 +108,13 @@ class TextEncoder {
     IdBuffer& out;
 
     void words(const TextView& text, std::span<const Word> words) {
-      if (model.caches_parts()) {
-        for (const Word& word : words) {
-          model.encode_cached(bytes_of_word(text.bytes, word), state.cache, state.model, out);
-        }
-        return;
-      }
-      Batch batch;
-      batch.text = text.bytes;
-      // Keys of words near the text's end are made with care.
-      std::size_t readable = words.size();
-      while (readable > 0 && text.bytes.size() - words[readable - 1].begin < WordKey::kReadable) {
-        --readable;
-      }
-      for (std::size_t i = 0; i < words.size(); ++i) {
-        if (i < readable) i += add_short(words.subspan(i, readable - i), batch);
-        if (i == words.size()) break;
-        if (words[i].end - words[i].begin <= WordKey::kMaxInline) {
-          add(words[i], WordKind::kWord, batch);
-        } else {
-          add_long(words[i], batch);
-        }
-      }
-      write(batch);
+      Batches all(*this, text.bytes);
+      for (const Word& word : words) all.add(word);
+      all.flush();
     }
+
+    /// Takes the words of a text, which must live as long.
+    auto batches(const TextView& text) { return Batches(*this, text.bytes); }
 
     void added(std::uint32_t id, const TextView&) { out.push_back(id); }
 
@@ -200,8 +185,8 @@ class TextEncoder {
    private:
     /// Words and parts of words whose slots are being fetched from memory.
     struct Batch {
-      // All words of a call have room after kWords parts.
-      static constexpr std::size_t kRoom = 2 * Pipeline::kWords;
+      /// A batch is written when it has so many.
+      static constexpr std::size_t kFull = Pipeline::kWords;
 
       struct Item {
         WordCache::Entry entry;
@@ -210,30 +195,79 @@ class TextEncoder {
 
       std::string_view text;
       std::size_t size = 0;
-      std::array<Item, kRoom> items;
+      std::array<Item, kFull + kBlock> items;
     };
 
-    /// Adds words up to the first long word. Returns their number.
-    std::size_t add_short(std::span<const Word> words, Batch& batch) const {
-      const WordCache::Finder finder = state.cache.finder();
-      const char* const text = batch.text.data();
-      auto* const first = batch.items.data() + batch.size;
-      auto* item = first;
-      for (const Word& word : words) {
-        const std::size_t size = word.end - word.begin;
-        if (size > WordKey::kMaxInline) [[unlikely]]
-          break;
-        item->word = text + word.begin;
-        item->entry = finder.entry_of(item->word, size);
-        finder.prefetch(item->entry);
-        ++item;
+    /// Takes words from a pipeline, and writes their ids in batches.
+    class Batches {
+     public:
+      Batches(CachingSink& sink, std::string_view text)
+          : sink_(sink), caches_parts_(sink.model.caches_parts()) {
+        batch_.text = text;
       }
-      const auto added = static_cast<std::size_t>(item - first);
-      batch.size += added;
-      return added;
+
+      void add(const Word& word) {
+        if (caches_parts_) {
+          sink_.once(bytes_of_word(batch_.text, word));
+        } else {
+          sink_.add_word(word, batch_);
+        }
+      }
+
+      /// See WordBatches.
+      std::size_t add_block(std::size_t begin, std::uint64_t starts) {
+        const std::size_t block = begin;
+        // Keys of words near the text's end are made with care.
+        if (caches_parts_ || batch_.text.size() - block < kBlock + WordKey::kReadable) {
+          for (; starts != 0; starts &= starts - 1) {
+            const std::size_t end = block + static_cast<std::size_t>(std::countr_zero(starts));
+            add({begin, end});
+            begin = end;
+          }
+          return begin;
+        }
+        if (batch_.size >= Batch::kFull) sink_.write(batch_);
+        const char* const text = batch_.text.data();
+        WordCache::Finder finder = sink_.state.cache.finder();
+        auto* item = batch_.items.data() + batch_.size;
+        for (; starts != 0; starts &= starts - 1) {
+          const std::size_t end = block + static_cast<std::size_t>(std::countr_zero(starts));
+          const std::size_t size = end - begin;
+          if (size > WordKey::kMaxInline) [[unlikely]] {
+            batch_.size = static_cast<std::size_t>(item - batch_.items.data());
+            sink_.add_word({begin, end}, batch_);
+            item = batch_.items.data() + batch_.size;
+            finder = sink_.state.cache.finder();
+          } else {
+            item->word = text + begin;
+            item->entry = finder.entry_of(item->word, size);
+            finder.prefetch(item->entry);
+            ++item;
+          }
+          begin = end;
+        }
+        batch_.size = static_cast<std::size_t>(item - batch_.items.data());
+        return begin;
+      }
+
+      void flush() { sink_.write(batch_); }
+
+     private:
+      CachingSink& sink_;
+      bool caches_parts_;
+      Batch batch_;
+    };
+
+    void add_word(const Word& word, Batch& batch) {
+      if (word.end - word.begin <= WordKey::kMaxInline) [[likely]] {
+        add(word, WordKind::kWord, batch);
+      } else {
+        add_long(word, batch);
+      }
     }
 
     void add(const Word& word, WordKind kind, Batch& batch) {
+      if (batch.size >= Batch::kFull) write(batch);
       const std::string_view bytes = bytes_of_word(batch.text, word);
       auto& item = batch.items[batch.size++];
       item = {state.cache.entry_of(bytes, kind, batch.text.size() - word.begin), bytes.data()};
@@ -250,7 +284,6 @@ class TextEncoder {
       } else {
         for_each_part(bytes, [&](std::size_t begin, std::size_t end) {
           add({word.begin + begin, word.begin + end}, WordKind::kPart, batch);
-          if (batch.size >= Pipeline::kWords) write(batch);
         });
       }
     }

@@ -1,7 +1,7 @@
 // The classes of 64 bytes of text at once, as masks: bit i of a mask is about byte i.
 //
-// Processors with AVX2 compare 32 bytes at a time, with NEON 16, others eight in a 64-bit
-// integer.
+// Processors with AVX-512 compare 64 bytes at a time, with AVX2 32, with NEON 16, others eight in a
+// 64-bit integer.
 #pragma once
 
 #include <array>
@@ -273,6 +273,47 @@ struct VectorClasses {
 };
 #endif
 
+#if defined(__x86_64__)
+/// What most blocks need, by registers of 64 bytes.
+struct WideClasses {
+  BPE_BEAM_AVX512 static void ascii(const char* at, ClassMasks& masks) {
+    const __m512i block = _mm512_loadu_si512(at);
+    // Only letters become lower letters by this bit.
+    masks.letters = in_range(_mm512_or_si512(block, _mm512_set1_epi8(0x20)), 'a', 'z');
+    masks.uppers = in_range(block, 'A', 'Z');
+    masks.numbers = in_range(block, '0', '9');
+    masks.blanks = equal(block, ' ');
+    masks.spaces = masks.blanks | in_range(block, '\t', '\r');
+    masks.newlines = equal(block, '\n') | equal(block, '\r');
+    masks.apostrophes = equal(block, '\'');
+    masks.slashes = equal(block, '/');
+    masks.beyond = _mm512_movepi8_mask(block);
+  }
+
+  BPE_BEAM_AVX512 static void leads(const char* at, LeadMasks& masks) {
+    const __m512i block = _mm512_loadu_si512(at);
+    masks.continuations = in_range(block, 0x80, 0xBF);
+    const std::uint64_t signs = equal(block, 0x97) | equal(block, 0xB7);
+    masks.two = in_range(block, 0xC4, 0xCA) | in_range(block, 0xD0, 0xD1) |
+                (equal(block, 0xC3) & ~(signs >> 1));
+    masks.han = in_range(block, 0xE5, 0xE8);
+    masks.last_han = equal(block, 0xE9);
+    masks.hangul = in_range(block, 0xEB, 0xEC);
+  }
+
+ private:
+  BPE_BEAM_AVX512 static std::uint64_t equal(__m512i block, int value) {
+    return _mm512_cmpeq_epi8_mask(block, _mm512_set1_epi8(static_cast<char>(value)));
+  }
+
+  BPE_BEAM_AVX512 static std::uint64_t in_range(__m512i block, int first, int last) {
+    const __m512i offset = _mm512_set1_epi8(static_cast<char>(first));
+    const __m512i most = _mm512_set1_epi8(static_cast<char>(last - first));
+    return _mm512_cmple_epu8_mask(_mm512_sub_epi8(block, offset), most);
+  }
+};
+#endif
+
 /// The implementation for this machine's processor.
 struct BlockClasses {
   void (*ascii)(const char* at, ClassMasks& masks) = ScalarClasses::ascii;
@@ -282,6 +323,12 @@ struct BlockClasses {
   std::uint64_t (*controls)(const char* at) = ScalarClasses::controls;
 
   static BlockClasses best() {
+#if defined(__x86_64__)
+    if (has_widest_vectors()) {
+      return {WideClasses::ascii, WideClasses::leads, VectorClasses::cases,
+              VectorClasses::controls};
+    }
+#endif
 #ifdef BPE_BEAM_VECTORS
     if (has_wide_vectors()) {
       return {VectorClasses::ascii, VectorClasses::leads, VectorClasses::cases,

@@ -80,7 +80,9 @@ class Pipeline {
   }
 
   /// Calls `sink.words(TextView, span<const Word>)` with words in order, at most kWords at a time,
-  /// and `sink.added(id, TextView)` for added tokens; `allowed`: see AddedTokens::extract.
+  /// and `sink.added(id, TextView)` for added tokens; `allowed`: see AddedTokens::extract. A sink
+  /// with `batches(TextView)` gets the words of a scanner through this object, see scan_into, and
+  /// `flush()` after the last.
   template <class Sink>
   void run(std::string_view text, std::span<const std::uint32_t> allowed, bool with_origins,
            PipelineState& state, Sink& sink) const {
@@ -110,8 +112,14 @@ class Pipeline {
   void split_words(const TextView& text, PipelineState& state, Sink& sink) const {
     if (scan_ != nullptr) {
       with_scanner(scan_->name(), [&](auto scanner) {
-        scan_batches(scanner, text.bytes, classes_,
-                     [&](std::span<const Word> words) { sink.words(text, words); });
+        if constexpr (requires { sink.batches(text); }) {
+          auto batches = sink.batches(text);
+          scan_into(scanner, text.bytes, classes_, batches);
+          batches.flush();
+        } else {
+          scan_batches(scanner, text.bytes, classes_,
+                       [&](std::span<const Word> words) { sink.words(text, words); });
+        }
       });
       return;
     }

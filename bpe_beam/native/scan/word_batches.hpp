@@ -57,10 +57,10 @@ class WordBatches {
   std::array<Word, kBatchWords> words_;
 };
 
-/// Calls `use(span<const Word>)` with the words of a text in order, at most kBatchWords at a time.
-template <class Scanner, class Use>
-void scan_batches(Scanner, std::string_view text, const BlockClasses& classes, Use&& use) {
-  WordBatches batches(use);
+/// Passes the words of a text in order to `batches.add(word)` and `batches.add_block(begin,
+/// starts)` of a WordBatches, or of an object like it.
+template <class Scanner, class Batches>
+void scan_into(Scanner, std::string_view text, const BlockClasses& classes, Batches& batches) {
   std::size_t at = 0;
   // Adds words up to the first that ends at `limit` or after.
   const auto add_until = [&](std::size_t limit) {
@@ -83,6 +83,13 @@ void scan_batches(Scanner, std::string_view text, const BlockClasses& classes, U
     }
   }
   add_until(text.size());
+}
+
+/// Calls `use(span<const Word>)` with the words of a text in order, at most kBatchWords at a time.
+template <class Scanner, class Use>
+void scan_batches(Scanner scanner, std::string_view text, const BlockClasses& classes, Use&& use) {
+  WordBatches batches(use);
+  scan_into(scanner, text, classes, batches);
   batches.flush();
 }
 

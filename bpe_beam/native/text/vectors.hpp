@@ -2,8 +2,8 @@
 //
 // The vectors have the operators of integers, lane by lane; a comparison sets all bits of a lane or
 // none. Functions that move bytes need SSSE3 on x86-64, which not every processor has, and kernels
-// with a form of their own for each processor need AVX2; every 64-bit Arm processor has NEON. Other
-// processors have no vectors.
+// with a form of their own for each processor need AVX2, or AVX-512; every 64-bit Arm processor has
+// NEON. Other processors have no vectors.
 #pragma once
 
 #if defined(__x86_64__)
@@ -11,6 +11,7 @@
 #define BPE_BEAM_VECTORS 1
 #define BPE_BEAM_SSSE3 __attribute__((target("ssse3")))
 #define BPE_BEAM_AVX2 __attribute__((target("avx2")))
+#define BPE_BEAM_AVX512 __attribute__((target("avx512bw")))
 #elif defined(__aarch64__)
 #include <arm_neon.h>
 #define BPE_BEAM_VECTORS 1
@@ -136,6 +137,14 @@ inline bool has_wide_vectors() {
   return true;
 #endif
 }
+
+#if defined(__x86_64__)
+/// Whether this machine's processor has what functions with BPE_BEAM_AVX512 need.
+inline bool has_widest_vectors() {
+  static const bool has_avx512 = has_wide_vectors() && __builtin_cpu_supports("avx512bw") != 0;
+  return has_avx512;
+}
+#endif
 
 }  // namespace bpe_beam
 

@@ -14,7 +14,16 @@ using namespace bpe_beam;
 
 namespace {
 
-std::vector<BlockClasses> all_classes() { return {BlockClasses{}, BlockClasses::best()}; }
+std::vector<BlockClasses> all_classes() {
+  std::vector<BlockClasses> all = {BlockClasses{}, BlockClasses::best()};
+#ifdef BPE_BEAM_VECTORS
+  if (has_wide_vectors()) {  // also where there are wider ones
+    all.push_back({VectorClasses::ascii, VectorClasses::leads, VectorClasses::cases,
+                   VectorClasses::controls});
+  }
+#endif
+  return all;
+}
 
 bool bit(std::uint64_t mask, std::size_t i) { return (mask >> i & 1) != 0; }
 
