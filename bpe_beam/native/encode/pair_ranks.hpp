@@ -1,4 +1,4 @@
-// The rank of each pair of ids that merge, in 16 to 32 bytes per pair, and a filter.
+// The rank of each pair of ids that merge, in 10 to 21 bytes per pair, and a filter.
 //
 // Most pairs that are looked up do not merge: a filter that fits the caches answers for them. The
 // table should fit the caches too: vocabularies of up to two million ids and four million merges
@@ -27,7 +27,8 @@ class PairRanks {
       large_.emplace(pairs);
       return;
     }
-    const std::size_t slots = std::bit_ceil(std::max<std::size_t>(pairs * 2, 16));
+    // At most 77 % are used, so that the table stays in the caches.
+    const std::size_t slots = std::bit_ceil(std::max<std::size_t>(pairs * 13 / 10, 16));
     slots_.assign(slots, kFree);
     mask_ = slots - 1;
   }
