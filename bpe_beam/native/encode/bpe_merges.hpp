@@ -6,6 +6,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -63,37 +64,44 @@ class Merging {
     }
   }
 
-  static void drop(std::vector<std::uint32_t>& values, std::size_t at, std::size_t size) {
-    const auto begin = values.begin();
-    std::copy(begin + static_cast<std::ptrdiff_t>(at) + 1,
-              begin + static_cast<std::ptrdiff_t>(size), begin + static_cast<std::ptrdiff_t>(at));
-  }
-
+  /// Symbols keep their places until the end, so that nothing is moved.
   template <bool kSizes>
   void merge_short(ModelState& state) const {
-    std::vector<std::uint32_t>& ids = state.ids;
-    std::vector<std::uint32_t>& sizes = state.sizes;
-    std::vector<std::uint32_t>& ranks = state.ranks;
-    std::size_t size = ids.size();
-    while (size > 1) {
-      // min_element returns the leftmost minimum.
-      const auto best =
-          std::min_element(ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(size) - 1);
-      if (*best == PairRanks::kNone) break;
-      const auto at = static_cast<std::size_t>(best - ranks.begin());
-      ids[at] = joined(*best, ids[at], ids[at + 1]);
-      drop(ids, at + 1, size);
-      drop(ranks, at + 1, size);
-      if constexpr (kSizes) {
-        sizes[at] += sizes[at + 1];
-        drop(sizes, at + 1, size);
+    const std::size_t size = state.ids.size();
+    std::uint32_t* const ids = state.ids.data();
+    std::uint32_t* const ranks = state.ranks.data();
+    std::uint64_t left = (std::uint64_t{1} << size) - 1;  // bit i: symbol i was not merged away
+    for (;;) {
+      std::size_t at = 0;
+      std::uint32_t best = PairRanks::kNone;
+      for (std::size_t i = 0; i < size; ++i) {
+        at = ranks[i] < best ? i : at;  // the leftmost minimum
+        best = std::min(best, ranks[i]);
       }
-      --size;
-      ranks[at] = at + 1 < size ? pairs_.rank(ids[at], ids[at + 1]) : PairRanks::kNone;
-      if (at > 0) ranks[at - 1] = pairs_.rank(ids[at - 1], ids[at]);
+      if (best == PairRanks::kNone) break;
+      const std::uint64_t before = left & ((std::uint64_t{1} << at) - 1);
+      std::uint64_t after = left & (~std::uint64_t{1} << at);
+      const auto right = static_cast<std::size_t>(std::countr_zero(after));
+      ids[at] = joined(best, ids[at], ids[right]);
+      if constexpr (kSizes) state.sizes[at] += state.sizes[right];
+      ranks[right] = PairRanks::kNone;
+      left &= ~(std::uint64_t{1} << right);
+      after &= after - 1;
+      ranks[at] =
+          after != 0 ? pairs_.rank(ids[at], ids[std::countr_zero(after)]) : PairRanks::kNone;
+      if (before != 0) {
+        const auto previous = static_cast<std::size_t>(std::bit_width(before)) - 1;
+        ranks[previous] = pairs_.rank(ids[previous], ids[at]);
+      }
     }
-    ids.resize(size);
-    if constexpr (kSizes) sizes.resize(size);
+    std::size_t kept = 0;
+    for (; left != 0; left &= left - 1, ++kept) {
+      const auto i = static_cast<std::size_t>(std::countr_zero(left));
+      ids[kept] = ids[i];
+      if constexpr (kSizes) state.sizes[kept] = state.sizes[i];
+    }
+    state.ids.resize(kept);
+    if constexpr (kSizes) state.sizes.resize(kept);
   }
 
   /// A rank in the high half, a position in the low one: the lowest rank wins, then the leftmost
