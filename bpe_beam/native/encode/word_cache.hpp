@@ -171,7 +171,15 @@ class WordCache {
   WordCache(std::size_t table_bytes, std::size_t ring_bytes)
       : ring_bytes_(ring_bytes / kAlignment * kAlignment) {
     while (most_sets_ * 2 * sizeof(Set) <= table_bytes) most_sets_ *= 2;
-    resize(std::min(kFirstSets, most_sets_));
+    // Zeroed pages take memory and time only when they are touched. A set begins at a cache line,
+    // and a large table at a huge page.
+    const std::size_t bytes = most_sets_ * sizeof(Set);
+    const std::size_t alignment = bytes >= 2 * kHugePage ? kHugePage : sizeof(Set);
+    memory_.reset(static_cast<char*>(std::calloc(bytes + alignment, 1)));
+    if (memory_ == nullptr) throw std::bad_alloc();
+    const std::size_t past = reinterpret_cast<std::uintptr_t>(memory_.get()) % alignment;
+    finder_.sets_ = reinterpret_cast<Set*>(memory_.get() + (alignment - past) % alignment);
+    finder_.mask_ = std::min(kFirstSets, most_sets_) - 1;
   }
 
   /// The entry of a word or part that is not empty. `readable`: how many bytes from word.data() on
@@ -231,7 +239,7 @@ class WordCache {
       slot.ids_ = {static_cast<std::uint32_t>(*offset), static_cast<std::uint32_t>(*offset >> 32),
                    static_cast<std::uint32_t>(ids.size()), 0};
     }
-    if (used_ >= sets_count() && sets_count() < most_sets_) resize(sets_count() * 4);
+    if (used_ >= sets_count() && sets_count() < most_sets_) grow();
     put_slot(entry, slot);
   }
 
@@ -289,37 +297,24 @@ class WordCache {
     return offset;
   }
 
-  void resize(std::size_t sets) {
-    sets = std::min(sets, most_sets_);
-    const std::size_t bytes = sets * sizeof(Set);
-    // Zeroed pages take memory and time only when they are touched. A set begins at a cache line,
-    // and the table at a huge page.
-    const std::size_t alignment = bytes >= 2 * kHugePage ? kHugePage : sizeof(Set);
-    std::unique_ptr<char[], Free> memory(static_cast<char*>(std::calloc(bytes + alignment, 1)));
-    if (memory == nullptr) {
-      if (finder_.sets_ == nullptr) throw std::bad_alloc();
-      most_sets_ = sets_count();  // without more memory the cache stays as it is
-      return;
-    }
-    const std::size_t past = reinterpret_cast<std::uintptr_t>(memory.get()) % alignment;
-    char* const begin = memory.get() + (alignment - past) % alignment;
+  /// Doubles the table in place: the new half of its memory is touched for the first time.
+  void grow() {
+    const std::size_t old_sets = sets_count();
+    finder_.mask_ = 2 * old_sets - 1;
+    used_ = 0;
 #if defined(MADV_HUGEPAGE)
     // With ordinary pages a quarter of the time goes into address translation. The call may fail if
     // the system has no huge pages; the table then uses ordinary pages.
-    if (alignment == kHugePage) (void)madvise(begin, bytes, MADV_HUGEPAGE);
+    const std::size_t bytes = sets_count() * sizeof(Set);
+    if (bytes >= 2 * kHugePage) (void)madvise(finder_.sets_, bytes, MADV_HUGEPAGE);
 #endif
-    const Set* const old = finder_.sets_;
-    const std::size_t old_sets = old == nullptr ? 0 : sets_count();
-    finder_.sets_ = reinterpret_cast<Set*>(begin);
-    finder_.mask_ = sets - 1;
-    used_ = 0;
     for (std::size_t i = 0; i < old_sets; ++i) {
-      for (const Slot* slot : {&old[i].first, &old[i].second}) {
+      const Set old = std::exchange(finder_.sets_[i], {});
+      for (const Slot* slot : {&old.first, &old.second}) {
         const WordKey key = {slot->key_.low, slot->key_.high & ~kCountBits};
         if (!key.empty()) put_slot(finder_.entry_of_key(key), *slot);
       }
     }
-    memory_.swap(memory);
   }
 
   struct Free {
