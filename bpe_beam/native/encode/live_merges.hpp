@@ -82,11 +82,16 @@ class LiveMerges {
   /// Puts the tokens of a word (not empty) into state.ids and, on request, state.sizes. Returns
   /// false if a byte has no token, or the word must be merged by all merges.
   bool encode(std::string_view word, bool with_sizes, ModelState& state) const {
-    if (!begin(word, with_sizes, state)) return false;
-    Merging(*this).apply(with_sizes, state);
-    for (std::uint32_t& number : state.ids) {
+    if (word.size() <= 2 * kPart || !merge_parts(word, state)) {
+      if (!begin(word, state)) return false;
+      Merging(*this).apply(false, state);
+    }
+    if (with_sizes) state.sizes.resize(state.ids.size());
+    for (std::size_t i = 0; i < state.ids.size(); ++i) {
+      const std::uint32_t number = state.ids[i];
       if (has_doubtful_ && doubtful_[number]) return false;
-      number = ids_[number];
+      if (with_sizes) state.sizes[i] = extents_[number].size;
+      state.ids[i] = ids_[number];
     }
     return true;
   }
@@ -105,6 +110,8 @@ class LiveMerges {
   static constexpr std::uint32_t kMostIds = (std::uint32_t{1} << 21) - kBytes;
   static constexpr std::size_t kMostSize = 1024;     // bytes of a token
   static constexpr std::uint32_t kPoints = 0x10000;  // characters of up to three bytes
+  static constexpr std::size_t kPart = 32;           // bytes of a long word that are merged at once
+  static constexpr std::size_t kMostParts = 8;
 
   struct Split {
     std::uint32_t left;
@@ -283,12 +290,38 @@ class LiveMerges {
     return (ragged_[pair / 64] >> (pair % 64) & 1) != 0;
   }
 
+  /// Merges a long word part by part, each with the last token of the part before it, and puts the
+  /// numbers of the tokens into state.ids. Tokens of which all neighbors fit are the result: no
+  /// merge is the first to cross the boundary of two neighbors, since none crosses it in these two
+  /// alone. Where two do not fit, the part is merged with one more token before it. Returns false
+  /// if such a part becomes long, or a byte has no token.
+  bool merge_parts(std::string_view word, ModelState& state) const {
+    std::vector<std::uint32_t>& tokens = state.parts;
+    tokens.clear();
+    std::size_t first = 0;  // byte of the part
+    for (std::size_t end = 0; end < word.size();) {
+      end = std::min(end + kPart, word.size());
+      do {
+        if (!tokens.empty()) {
+          first -= extents_[tokens.back()].size;
+          tokens.pop_back();
+        }
+        if (end - first > kMostParts * kPart) return false;
+        if (!begin(word.substr(first, end - first), state)) return false;
+        Merging(*this).apply(false, state);
+      } while (!tokens.empty() && !fit(tokens.back(), state.ids.front(), kNone));
+      tokens.insert(tokens.end(), state.ids.begin(), state.ids.end());
+      first = end;
+    }
+    state.ids.swap(tokens);
+    return true;
+  }
+
   /// Puts the numbers of a word's characters and bytes into state.ids, with the ranks of their
   /// pairs. Returns false if a byte has no token.
-  bool begin(std::string_view word, bool with_sizes, ModelState& state) const {
+  bool begin(std::string_view word, ModelState& state) const {
     state.ids.resize(word.size());
     state.ranks.resize(word.size());
-    if (with_sizes) state.sizes.resize(word.size());
     std::size_t count = 0;
     for (std::size_t at = 0; at < word.size(); ++count) {
       std::uint32_t number = byte_at(word, at);
@@ -303,12 +336,10 @@ class LiveMerges {
       }
       if (ids_[number] == kNoId) return false;
       state.ids[count] = number;
-      if (with_sizes) state.sizes[count] = size;
       at += size;
     }
     state.ids.resize(count);
     state.ranks.resize(count);
-    if (with_sizes) state.sizes.resize(count);
     for (std::size_t i = 0; i + 1 < count; ++i) {
       const std::uint32_t left = state.ids[i];
       const std::uint32_t right = state.ids[i + 1];

@@ -49,7 +49,8 @@ struct ModelState {
   std::vector<std::uint32_t> ranks;     // rank of the pair that begins at each symbol
   std::vector<std::uint32_t> previous;  // links of a long word
   std::vector<std::uint32_t> next;
-  std::vector<BestPiece> best;  // by the byte where the piece ends
+  std::vector<std::uint32_t> parts;  // the tokens of a long word's parts before the current one
+  std::vector<BestPiece> best;       // by the byte where the piece ends
   std::vector<TwoBest> two_best;
 };
 

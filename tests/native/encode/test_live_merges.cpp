@@ -107,6 +107,32 @@ void ragged_characters() {
   }
 }
 
+/// Words that are merged part by part: tokens end at any byte of a part, some are longer than a
+/// part, and one is longer than all parts that are merged at once.
+void long_words() {
+  Rows rows = {{'b', 'c', 300}, {'c', 'a', 301}, {'a', 'b', 302}};
+  std::uint32_t last = 'a';
+  for (std::uint32_t id = 303; id < 312; ++id) {
+    rows.push_back({last, last, id});
+    last = id;
+  }
+  const auto live = live_of(rows);
+  CHECK(live.has_value());
+  for (const std::size_t size : {63, 64, 65, 95, 96, 97, 129, 300, 700}) {
+    CHECK(encodes(*live, rows, std::string(size, 'a')));
+    CHECK(encodes(*live, rows, "b" + std::string(size, 'a') + "bc"));
+    std::string word;
+    while (word.size() < size) word += "aabca";
+    CHECK(encodes(*live, rows, word));
+    word[size / 2] = '\xC3';
+    CHECK(encodes(*live, rows, word));
+  }
+  Ids ids = byte_ids();
+  ids['x'] = kNoId;
+  ModelState state;
+  CHECK(!live_of(rows, ids)->encode(std::string(100, 'a') + "x", false, state));
+}
+
 const std::string kAlphabet = "abc\xC3\xA9\xE4\xB8\xAD\xF0\x9F\x98\x80";
 
 std::string random_word(std::mt19937& random, std::size_t most) {
@@ -177,7 +203,7 @@ void any_merges_and_words() {
     if (!live) continue;
     CHECK(round % 3 != 0 || !live->has_doubtful());
     for (int i = 0; i < 15; ++i) {
-      const bool done = encodes(*live, rows, random_word(random, i == 0 ? 80 : 12));
+      const bool done = encodes(*live, rows, random_word(random, i < 3 ? 80 : 12));
       CHECK(done || live->has_doubtful());
       (done ? encoded : left) += 1;
     }
@@ -197,5 +223,6 @@ int main() {
   worked();
   what_must_be_merged_by_all_merges();
   ragged_characters();
+  long_words();
   any_merges_and_words();
 }
