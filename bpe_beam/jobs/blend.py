@@ -9,12 +9,12 @@ from msgspec import Struct
 
 from bpe_beam.counts.weights import parse_weight
 from bpe_beam.errors import UsageError, require
-from bpe_beam.jobs.folder_checks import kind_of_tokens, refuse_unlike
+from bpe_beam.folders.folder_checks import refuse_unlike
 from bpe_beam.jobs.output import prepare_file, write_json, write_stdout
 from bpe_beam.progress import Progress
 from bpe_beam.settings.blend import BlendSettings
 from bpe_beam.shards.formats import shard_format
-from bpe_beam.shards.manifest import Manifest, read_manifest
+from bpe_beam.shards.manifest import Manifest, kind_of_tokens, read_manifest
 from bpe_beam.storage import Storage, redact
 
 

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from bpe_beam.engines.run import run_steps, run_summary
 from bpe_beam.engines.steps import Collection, Engine
 from bpe_beam.errors import UsageError, require
-from bpe_beam.folders import artifact_names
+from bpe_beam.folders import artifact_names, folder_checks
 from bpe_beam.folders.claim import claim_folder
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.output_folder import (
@@ -27,7 +27,7 @@ from bpe_beam.folders.output_folder import (
     recorded_job,
 )
 from bpe_beam.folders.receipts import WORK, Publication, side_by_side
-from bpe_beam.jobs import folder_checks, shard_folder_files
+from bpe_beam.jobs import shard_folder_files
 from bpe_beam.jobs.corpus.summary import Rows, SourceFigures, source_figures
 from bpe_beam.messages import command
 from bpe_beam.progress import Progress
@@ -40,6 +40,7 @@ from bpe_beam.shards.manifest import (
     Manifest,
     Rejects,
     index_names,
+    kind_of_tokens,
     read_manifest,
     with_files,
 )
@@ -152,10 +153,7 @@ class _Conversion:
         self._urls, self._manifests = tuple(map(absolute, folders)), manifests
         folder_checks.refuse_unlike(
             folders,
-            [
-                {**folder_checks.kind_of_tokens(each, ENCODING), "rows": each.row_kind}
-                for each in manifests
-            ],
+            [{**kind_of_tokens(each, ENCODING), "rows": each.row_kind} for each in manifests],
             "these shards cannot be joined",
             "tokenize with the same settings, or keep the shards in separate folders",
         )

@@ -17,7 +17,7 @@ from bpe_beam.engines.run import workers_of
 from bpe_beam.evaluation import differences
 from bpe_beam.evaluation.counted import CountedParts
 from bpe_beam.evaluation.vocabulary import Vocabulary
-from bpe_beam.jobs.folder_checks import short_names
+from bpe_beam.folders.folder_checks import short_names
 from bpe_beam.jobs.output import write_json
 from bpe_beam.messages import and_more
 from bpe_beam.progress import Progress

@@ -22,7 +22,7 @@ __all__ = ["TokenDataset", "TokenIterator", "TokenSequences", "open"]
 
 
 def open(
-    url: PathName | Sequence[PathName] | Mapping[str, PathName],
+    url: PathName | Sequence[PathName] | Mapping[str, PathName | Sequence[PathName]],
     *,
     mixture: PathName | Mapping[str, Any] | None = None,
     storage_options: Mapping[str, Mapping[str, Any]] | None = None,
@@ -43,7 +43,8 @@ def open(
 
     Args:
         url: Path, or URL of any protocol of fsspec, of the folder, or of a stream's output. With a
-            mixture, tokens folders; a mapping has the folder of each source.
+            mixture, tokens folders, as `bpe_beam.mix` takes them; a mapping has the folder of each
+            source, or several.
         mixture: The options of the mixture by name, such as `{"tokens": "10B", "share": {"web":
             0.6, "code": 0.4}}`, or the path of a YAML file with them.
         storage_options: Settings of fsspec's file systems by protocol, such as
@@ -69,12 +70,13 @@ def open(
         return open_dataset(storage, path_name(url, "url"), memory=memory)  # type: ignore[arg-type]
     from bpe_beam.shards.mixed_reader import open_mixture
 
-    folders: list[tuple[str | None, Any]]
-    if isinstance(url, Mapping):
-        folders = [*url.items()]
-    else:
-        folders = [(None, each) for each in (url if isinstance(url, list | tuple) else [url])]
-    folders = [(name, path_name(each, "url")) for name, each in folders]
+    pairs: list[tuple[str | None, Any]]
+    pairs = [*url.items()] if isinstance(url, Mapping) else [(None, url)]
+    folders = [
+        (name, path_name(each, "url"))
+        for name, value in pairs
+        for each in (value if isinstance(value, list | tuple) else [value])
+    ]
     options = mixture if isinstance(mixture, Mapping) else path_name(mixture, "mixture")
     return open_mixture(storage, folders, options, memory)
 

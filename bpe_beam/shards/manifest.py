@@ -8,6 +8,7 @@ key, or a value of another type, is refused, and the error names its position in
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from itertools import groupby
 from typing import Annotated, Literal
 
@@ -42,6 +43,9 @@ NO_PLAN = {"fingerprint": hashlib.sha256(b"{}").hexdigest()}
 
 FRAMING = ("append", "prepend", "allowed_special")
 """The settings of encoding that each manifest has."""
+
+AROUND = ("append", "prepend", "add_special_tokens")
+"""The settings of encoding that say which tokens are around each document."""
 
 _LISTED = (SHARDS_TOKENIZER_FILE, TOKEN_COUNTS_FILE, WINDOW_FILE, INDEX_FILE)
 """The names of files that a manifest lists in addition to shards and rejects."""
@@ -258,6 +262,15 @@ class Manifest(
         except ValueError as error:
             raise DataError(f"{source}: {error}") from error
         return manifest
+
+
+def kind_of_tokens(manifest: Manifest, settings: Sequence[str] = AROUND) -> dict[str, object]:
+    """Return the properties that joined shards must share: tokenizer and settings of encoding."""
+    return {
+        "tokenizer": manifest.tokenizer.fingerprint,
+        "vocab_size": f"{manifest.tokenizer.vocab_size:,}",
+        **{name: manifest.encoding.get(name, "the default") for name in settings},
+    }
 
 
 def read_manifest(storage: Storage, folder: str) -> Manifest:

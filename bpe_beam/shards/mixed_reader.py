@@ -13,24 +13,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bpe_beam.errors import UsageError, require
+from bpe_beam.errors import parameter_renamed
 from bpe_beam.shards import mixture_tables as tables
 from bpe_beam.shards import stored_shard
 from bpe_beam.shards.dataset import TokenDataset
 from bpe_beam.shards.document_batches import bounds_of
 from bpe_beam.shards.folder_reader import FolderReader
-from bpe_beam.shards.manifest import ENCODING, read_manifest
 from bpe_beam.shards.mixture import MixtureOptions, options_of, read_mixture
 from bpe_beam.shards.mixture_documents import (
     InputFolder,
+    choose_identities,
     indexed_documents,
-    may_be_by_id,
-    source_of_all,
 )
+from bpe_beam.shards.mixture_folders import mixed_folders
 from bpe_beam.shards.token_view import Order
-from bpe_beam.storage import Storage, redact
+from bpe_beam.storage import Storage
 from bpe_beam.storage.json_file import JsonObject
-from bpe_beam.storage.names import absolute
 
 
 def open_mixture(
@@ -41,21 +39,16 @@ def open_mixture(
 ) -> TokenDataset:
     """Return the documents of a mixture; `folders` are pairs of a source or None, and a URL."""
     options = read_mixture(storage, mixture) if isinstance(mixture, str) else options_of(mixture)
-    readers = [FolderReader(storage, url, memory) for _, url in folders]
-    inputs, shards, sources, kinds = [], [], set[str](), set[str]()
-    for number, ((name, url), reader) in enumerate(zip(folders, readers, strict=True)):
-        manifest = read_manifest(storage, url)
-        require(
-            not reader.has_sequences, f"must have documents, got sequences in {redact(url)}", "url"
-        )
-        kinds.add(repr((reader.tokenizer, [manifest.encoding.get(key) for key in ENCODING])))
-        source = name or source_of_all(manifest, reader.url.rstrip("/").rpartition("/")[2])
-        inputs.append(InputFolder(absolute(url), manifest.format, source))
-        sources |= {source} if source is not None else {str(n) for n in manifest.tokens_by_source}
-        shards += [(number, shard.name) for shard in manifest.shards]
-    require(len(kinds) == 1, "must have one tokenizer and the same settings of encoding", "url")
+    with parameter_renamed("folders", "url"):
+        mixed = mixed_folders(storage, folders)
+    shards = [
+        (number, shard.name)
+        for number, manifest in enumerate(mixed.manifests)
+        for shard in manifest.shards
+    ]
+    readers = [FolderReader(storage, each.url, memory) for each in mixed.folders]
     table, names = _selected(
-        storage, inputs, shards, options, sorted(sources), readers[0].vocab_size
+        storage, mixed.folders, shards, options, [*mixed.sizes], readers[0].vocab_size
     )
     return TokenDataset(
         reader := MixedReader(readers, shards, table, names),
@@ -75,27 +68,21 @@ def _selected(
     """Return the documents that are taken, in their order, and the names of the sources."""
     parts = options.parts(sources)
     names, seed, duplicates = [*parts], options.seed or 0, options.duplicates or "keep"
-    by_id = [may_be_by_id(folders, name, options.identity, duplicates) for name in names]
-    for _ in range(2):
+    numbered = np.empty(0, tables.NUMBERED)
+
+    def number(by_id: tuple[bool, ...]) -> set[int]:
+        nonlocal numbered
         rows, without = [np.empty(0, tables.DOCUMENT)], set[int]()
         for at, (folder, shard) in enumerate(shards):
-            documents = indexed_documents(
+            for each in indexed_documents(
                 storage, folders[folder], (at, shard), names, by_id, vocab_size
-            )
-            for each in documents:
+            ):
                 rows.append(each.table)
                 without |= {*each.table["source"][each.unusable].tolist()}
         numbered = tables.numbered(np.concatenate(rows), duplicates, names, seed)
-        without |= {*numbered["source"][numbered["counter"] > 0].tolist()}
-        without = {number for number in without if by_id[number]}
-        if not without:
-            break
-        if options.identity == "id":
-            names_without = ", ".join(names[number] for number in sorted(without))
-            raise UsageError(
-                f"must have an id of its own for each document of {names_without}", ("url",)
-            )
-        by_id = [each and number not in without for number, each in enumerate(by_id)]
+        return without | {*numbered["source"][numbered["counter"] > 0].tolist()}
+
+    choose_identities(folders, names, options, number)
     sums = tables.sums_by_source(numbered, len(names))[tables.TRAIN, :, 1].tolist()
     tables.refuse_too_many(parts, dict(zip(names, sums, strict=True)))
     ranges = [tables.SourceRange(parts[n], total) for n, total in zip(names, sums, strict=True)]

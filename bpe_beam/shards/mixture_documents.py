@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -11,14 +11,18 @@ import pyarrow.compute as pc
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from bpe_beam.errors import DataError
+from bpe_beam.messages import list_few
 from bpe_beam.shards import mixture_tables as tables
 from bpe_beam.shards.document_batches import DocumentBatch, bounds_of, document_batches
 from bpe_beam.shards.formats import shard_format
 from bpe_beam.shards.formats.interface import LabelledReader, ShardReader
 from bpe_beam.shards.manifest import Manifest
+from bpe_beam.shards.mixture import MixtureOptions
 from bpe_beam.storage import Storage
 
 _DOCUMENTS = 1 << 16
+_SHOWN_SOURCES = 20
 
 
 class InputFolder(Struct, frozen=True):
@@ -50,6 +54,34 @@ def may_be_by_id(
         return False
     own = (each for each in folders if each.source in (name, None))
     return all(shard_format(each.format).labelled for each in own)
+
+
+def choose_identities(
+    folders: Sequence[InputFolder],
+    names: Sequence[str],
+    options: MixtureOptions,
+    number: Callable[[tuple[bool, ...]], set[int]],
+) -> None:
+    """Number documents by their ids, or if those of a source are not unique, by its tokens.
+
+    `number` is called with whether the documents of each source are known by their ids, and returns
+    the numbers of the sources with a document that has no id of its own.
+
+    Raises:
+        DataError: The option `identity` is `id`, and a source has such a document.
+    """
+    duplicates = options.duplicates or "keep"
+    by_id = tuple(may_be_by_id(folders, name, options.identity, duplicates) for name in names)
+    without = {source for source in number(by_id) if by_id[source]}
+    if not without:
+        return
+    if options.identity == "id":
+        shown = list_few([names[source] for source in sorted(without)], _SHOWN_SOURCES)
+        raise DataError(
+            f"{shown}: a document has no id, or the id of another one, or the position of a line",
+            remedy="give {identity} tokens",
+        )
+    number(tuple(known and source not in without for source, known in enumerate(by_id)))
 
 
 class IndexedDocuments(NamedTuple):

@@ -18,6 +18,7 @@ from bpe_beam.corpus.batches import integers
 from bpe_beam.corpus.rejects import Limit
 from bpe_beam.counts.word_table import string_buffers
 from bpe_beam.shards.formats.table_schema import ID_HASH, TEXT_HASH
+from bpe_beam.shards.mixture_tables import usable_ids
 
 MAX_TEXTS = 1 << 22
 """The maximum texts that are compared to count those in both parts: 32 MiB of hashes."""
@@ -64,6 +65,18 @@ def hashes_of_tokens(identities: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """
     data = identities.astype(">u8").tobytes()
     return _hashes(b"tokens ", (data[at : at + 16] for at in range(0, len(data), 16)))
+
+
+def mixed_hashes(by_tokens: NDArray[np.uint64], ids: pa.Array | None) -> NDArray[np.uint64]:
+    """Return uint64[n]: the hashes by which documents of a mixture are divided.
+
+    `by_tokens` is uint64[n, 2], as for `hashes_of_tokens`. With `ids`, a usable id decides.
+    """
+    hashes = hashes_of_tokens(by_tokens)
+    if ids is not None:
+        usable = usable_ids(ids)
+        hashes[usable] = hashes_of_ids(ids.filter(pa.array(usable)))
+    return hashes
 
 
 def hashes_of_ids(ids: pa.Array) -> NDArray[np.uint64]:

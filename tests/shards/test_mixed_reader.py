@@ -11,7 +11,7 @@ from made_text import documents
 from read_back import tree
 
 import bpe_beam
-from bpe_beam.errors import UsageError
+from bpe_beam.errors import DataError, UsageError
 
 
 @pytest.fixture(scope="module")
@@ -85,5 +85,35 @@ def test_sources_are_named_after_folders(folders: dict[str, Path]) -> None:
         bpe_beam.shards.open(several, mixture={"tokens_of": {"web": 400}})
     with pytest.raises(UsageError, match="tokens-web: 4,000,000 tokens; it has"):
         bpe_beam.shards.open(several, mixture={"tokens_of": {"tokens-web": "4M"}})
-    with pytest.raises(UsageError, match="must have an id of its own"):
+    with pytest.raises(DataError, match="math: a document has no id, or the id of another one"):
         bpe_beam.shards.open(folders, mixture={"tokens_of": {"math": 40}, "identity": "id"})
+
+
+def test_folders_of_one_name_are_two_sources(folders: dict[str, Path], tmp_path: Path) -> None:
+    """As in the command: their names are the whole paths."""
+    several = []
+    for name in ("web", "code"):
+        several.append(tmp_path / name / "tokens")
+        several[-1].parent.mkdir()
+        several[-1].symlink_to(folders[name])
+    tokens_of = {str(several[0]): 700, str(several[1]): 300}
+    data = bpe_beam.shards.open(several, mixture={"tokens_of": tokens_of})
+    bpe_beam.mix(several, output=tmp_path / "out", format="parquet", tokens_of=tokens_of)
+    written = bpe_beam.shards.open(tmp_path / "out")
+    assert [ids.tolist() for ids in data] == [ids.tolist() for ids in written]
+    sources = [data.labels(at)["source"] for at in range(len(data))]
+    assert sources == [written.labels(at)["source"] for at in range(len(data))]
+    assert {*sources} == {*tokens_of}
+    with pytest.raises(UsageError, match="must name sources of the input, got 'tokens'"):
+        bpe_beam.shards.open(several, mixture={"tokens_of": {"tokens": 400}})
+
+
+def test_folders_of_a_source_and_globs(folders: dict[str, Path], tmp_path: Path) -> None:
+    mixture = {"tokens_of": {"all": 900}}
+    bpe_beam.mix({"all": [*folders.values()]}, output=tmp_path / "out", **mixture)
+    written = [ids.tolist() for ids in bpe_beam.shards.open(tmp_path / "out")]
+    for several in ([*folders.values()], f"{folders['web'].parent}/tokens-*"):
+        data = bpe_beam.shards.open({"all": several}, mixture=mixture)
+        assert [ids.tolist() for ids in data] == written
+    with pytest.raises(UsageError, match="named twice"):
+        bpe_beam.shards.open([folders["web"], folders["web"]], mixture=mixture)

@@ -17,9 +17,9 @@ from bpe_beam.counts.manifest import CountsManifest, CountsPart, added_up
 from bpe_beam.counts.part_files import read_part, words_of
 from bpe_beam.counts.word_table import WordTable
 from bpe_beam.errors import DataError, UsageError
+from bpe_beam.folders.folder_checks import refuse_twice, refuse_unlike
 from bpe_beam.jobs.corpus.summary import Rows
 from bpe_beam.jobs.counts.shared import CountsMaker, NewCountsSummary
-from bpe_beam.jobs.folder_checks import refuse_twice, refuse_unlike
 from bpe_beam.messages import list_few
 from bpe_beam.progress import Progress
 from bpe_beam.settings.counts.merge import MergeCountsSettings

@@ -22,9 +22,9 @@ from bpe_beam.counts.part_files import write_part
 from bpe_beam.errors import UsageError
 from bpe_beam.folders.artifact_names import MANIFEST_FILE
 from bpe_beam.folders.claim import claim_folder
+from bpe_beam.folders.folder_checks import refuse_own_folder
 from bpe_beam.folders.output_folder import RestoredFolder, RestoredTask
 from bpe_beam.jobs.corpus.summary import Rows, source_figures
-from bpe_beam.jobs.folder_checks import refuse_own_folder
 from bpe_beam.messages import command, list_few
 from bpe_beam.progress import Progress
 from bpe_beam.settings.counts.filter import FilterCountsSettings

@@ -37,9 +37,9 @@ from bpe_beam.evaluation.report import (
 from bpe_beam.evaluation.vocabulary import Vocabulary
 from bpe_beam.evaluation.word_encoding import is_exact
 from bpe_beam.folders.artifact_names import SUMMARY_FILE
+from bpe_beam.folders.folder_checks import short_names
 from bpe_beam.jobs.corpus.summary import source_warnings
 from bpe_beam.jobs.evaluate.tallies import CountedWords, TokensFolder
-from bpe_beam.jobs.folder_checks import short_names
 from bpe_beam.jobs.output import STDOUT, prepare_file, write_stdout
 from bpe_beam.messages import did_you_mean, quoted
 from bpe_beam.progress import Progress

@@ -16,7 +16,7 @@ from bpe_beam.folders.claim import claim_folder
 from bpe_beam.folders.output_folder import OutputFolder
 from bpe_beam.folders.receipts import WORK
 from bpe_beam.jobs.arranged_shards import restored_parts
-from bpe_beam.jobs.mix.inputs import MixInputs, read_inputs, read_options
+from bpe_beam.jobs.mix.inputs import read_inputs, read_options
 from bpe_beam.jobs.mix.steps import MixSteps
 from bpe_beam.jobs.shard_folder_files import inside, write_small_files
 from bpe_beam.messages import command
@@ -28,6 +28,7 @@ from bpe_beam.shards.formats.interface import limit_of
 from bpe_beam.shards.formats.trainer_columns import require_columns
 from bpe_beam.shards.manifest import Manifest, index_names, read_manifest
 from bpe_beam.shards.mixture import MixtureOptions, SourcePart
+from bpe_beam.shards.mixture_folders import MixedFolders
 from bpe_beam.storage import Storage
 from bpe_beam.storage.hashing import read_hashed
 from bpe_beam.tokenizer.tokenizer import Tokenizer
@@ -127,7 +128,7 @@ def _refuse_format(settings: MixSettings, first: Manifest, format_name: str) -> 
 
 def _claim(
     settings: MixSettings,
-    inputs: MixInputs,
+    inputs: MixedFolders,
     parts: Mapping[str, SourcePart],
     options: MixtureOptions,
     format_name: str,
@@ -177,7 +178,7 @@ def _finished(settings: MixSettings, folder: OutputFolder, tokenizer: Tokenizer)
     return manifests
 
 
-def _asked(parts: Mapping[str, SourcePart], inputs: MixInputs) -> dict[str, Figures]:
+def _asked(parts: Mapping[str, SourcePart], inputs: MixedFolders) -> dict[str, Figures]:
     """Return the table of a dry run: what is asked of each source, and what it has."""
     total = sum(part.target for part in parts.values())
     asked: dict[str, Figures] = {

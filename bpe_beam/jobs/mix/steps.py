@@ -18,14 +18,14 @@ from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.output_folder import OutputFolder
 from bpe_beam.folders.receipts import WORK, Receipt, TaskFolder
 from bpe_beam.jobs.arranged_shards import ArrangedShards, added_texts, unsynced
-from bpe_beam.jobs.mix.inputs import MixInputs
 from bpe_beam.progress import Progress
 from bpe_beam.settings.mix import MixSettings
 from bpe_beam.shards import mixture_tables as tables
 from bpe_beam.shards.formats import shard_format
 from bpe_beam.shards.manifest import NO_PLAN, Manifest, Rejects
 from bpe_beam.shards.mixture import MixedSource, Mixture, MixtureOptions, SourcePart
-from bpe_beam.shards.mixture_documents import may_be_by_id
+from bpe_beam.shards.mixture_documents import choose_identities
+from bpe_beam.shards.mixture_folders import MixedFolders
 from bpe_beam.shards.shard_rows import ArrangedPart, Arrangement, PartTexts
 from bpe_beam.shards.token_counts import write_token_counts
 from bpe_beam.storage.hashing import read_hashed
@@ -48,7 +48,7 @@ class MixSteps(ArrangedShards):
     def __init__(
         self,
         settings: MixSettings,
-        inputs: MixInputs,
+        inputs: MixedFolders,
         parts: dict[str, SourcePart],
         options: MixtureOptions,
         format_name: str,
@@ -58,7 +58,7 @@ class MixSteps(ArrangedShards):
     ) -> None:
         first, storage, arrangement = inputs.first, folder.storage, settings.arranging.arrangement
         self._parts, self._inputs = parts, inputs
-        self._identity = options.identity or "auto"
+        self._options = options
         urls = [each.url for each in inputs.folders]
         encoding = Encoding.of(tokenizer, **first.encoding)
         pad = arrangement.pad_token
@@ -113,24 +113,7 @@ class MixSteps(ArrangedShards):
 
     def number(self) -> None:
         """Number the documents by their identities, and learn the totals of each source."""
-        folders, duplicates = self._inputs.folders, self._mix.duplicates
-        by_id = [
-            may_be_by_id(folders, name, self._identity, duplicates) for name in self._mix.names
-        ]
-        for label in ("ids", "tokens"):
-            self._mix = replace(self._mix, by_id=tuple(by_id), identities=label)
-            self._groups, without = self._number_groups()
-            if not without:
-                break
-            if self._identity == "id":
-                names = ", ".join(self._mix.names[number] for number in sorted(without))
-                raise DataError(
-                    f"{names}: a document has no id, or the id of another one, or the position of "
-                    "a line",
-                    remedy="give {identity} tokens",
-                )
-            for number in without:
-                by_id[number] = False
+        choose_identities(self._inputs.folders, self._mix.names, self._options, self._number_groups)
         self._stats = [each.read_stats(tasks.GroupStats) for each in self._groups]
         # int64[2 parts, sources, (documents, tokens)]
         self.sums = np.sum([np.array(each.sums, np.int64) for each in self._stats], axis=0)
@@ -139,9 +122,11 @@ class MixSteps(ArrangedShards):
         ranges = tuple(tables.SourceRange(part, tokens[n]) for n, part in self._parts.items())
         self._mix = replace(self._mix, ranges=ranges)
 
-    def _number_groups(self) -> tuple[list[Receipt], set[int]]:
-        """Return the receipts of all groups, and the sources by id whose ids are not unique."""
-        mix, folder = self._mix, self._folder
+    def _number_groups(self, by_id: tuple[bool, ...]) -> set[int]:
+        """Number all groups; return the sources with documents without an id of their own."""
+        identities = "tokens" if self._mix.by_id else "ids"  # this is the second time, or the first
+        self._mix = mix = replace(self._mix, by_id=by_id, identities=identities)
+        folder = self._folder
         shards = _names(f"index-{mix.identities}", len(self._shards))
         groups = _names(f"numbered-{mix.identities}", mix.groups)
         folder.expect(f"{WORK}/{name}.bin" for name in (*shards, *groups))
@@ -170,8 +155,8 @@ class MixSteps(ArrangedShards):
         receipts = folder.all_receipts((*shards, *groups))
         lacking = [receipts[name].read_stats(tasks.IndexStats).without_id for name in shards]
         lacking += [receipts[name].read_stats(tasks.GroupStats).repeated for name in groups]
-        without = {number for each in lacking for number in each if mix.by_id[number]}
-        return [receipts[name] for name in groups], without
+        self._groups = [receipts[name] for name in groups]
+        return {number for each in lacking for number in each}
 
     # ---- selection ----
 
@@ -381,7 +366,8 @@ class MixSteps(ArrangedShards):
             for number, (name, part) in enumerate(self._parts.items())
         }
         cut = self._measured.totals[0].tokens - self.total(0).tokens
-        mixture = Mixture(mix.seed, sources, mix.duplicates, self._identity, cut)  # type: ignore[arg-type]
+        identity = self._options.identity or "auto"
+        mixture = Mixture(mix.seed, sources, mix.duplicates, identity, cut)  # type: ignore[arg-type]
         return structs.replace(
             first,
             settings=first.encoding,

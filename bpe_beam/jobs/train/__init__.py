@@ -17,9 +17,9 @@ from bpe_beam.errors import UsageError
 from bpe_beam.folders.artifact_names import SUMMARY_FILE, TOKENIZER_FILE
 from bpe_beam.folders.claim import claim_folder
 from bpe_beam.folders.file_info import FileInfo
+from bpe_beam.folders.folder_checks import same_folder
 from bpe_beam.folders.output_folder import COUNTS, OutputFolder, RestoredFolder, RestoredTask
 from bpe_beam.jobs.corpus.summary import Rows
-from bpe_beam.jobs.folder_checks import same_folder
 from bpe_beam.jobs.train import summary
 from bpe_beam.jobs.train.plan import ROUNDS, TrainingPlan, plan_training
 from bpe_beam.jobs.train.trainer import Trainer

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import msgspec
 import pyarrow as pa
@@ -21,8 +22,8 @@ from bpe_beam.counts.weights import (
 )
 from bpe_beam.counts.word_counts import WordCounts
 from bpe_beam.errors import UsageError, parameter_renamed, require
+from bpe_beam.folders.folder_checks import refuse_own_folder
 from bpe_beam.folders.output_folder import COUNTS
-from bpe_beam.jobs.folder_checks import refuse_own_folder
 from bpe_beam.settings.count import CountSettings
 from bpe_beam.settings.field import identity_of
 from bpe_beam.settings.train import TrainingSettings
@@ -44,6 +45,9 @@ from bpe_beam.training.recipe import (
     WordLevelRecipe,
     WordPieceRecipe,
 )
+
+if TYPE_CHECKING:
+    from bpe_beam.shards.mixture import MixtureOptions
 
 ROUNDS = "rounds"  # the folder in the output that has the words between rounds
 
@@ -95,6 +99,7 @@ class TrainingPlan(msgspec.Struct, frozen=True):
     base_tokenizer: Tokenizer | None
     counts: PlannedCounts | None = None
     chat_template: bytes | None = None
+    mixture: MixtureOptions | None = None  # of the file that gives the weights
 
     @property
     def identity(self) -> dict[str, object]:
@@ -105,7 +110,7 @@ class TrainingPlan(msgspec.Struct, frozen=True):
             "model": self.settings.model,
             **msgspec.structs.asdict(self.recipe),
             **({} if base is None else {"continued": base.fingerprint}),
-            **_identity_of_weights(self.settings, self.storage),
+            **_identity_of_weights(self.settings, self.mixture),
             **identity_of(self.settings),
             **({} if template is None else {"chat_template": hashlib.sha256(template).hexdigest()}),
         }
@@ -153,7 +158,8 @@ class TrainingPlan(msgspec.Struct, frozen=True):
         return self.settings.model in models and named == ("dummy_prefix", "metaspace")
 
     def with_counts(self, folder: str) -> TrainingPlan:
-        return replace(self, counts=_planned_counts(self.storage, folder, self.settings))
+        counts = _planned_counts(self.storage, folder, self.settings, self.mixture)
+        return replace(self, counts=counts)
 
     def with_parts(self, number: int) -> TrainingPlan:
         """Return the plan with the first parts of its counts only."""
@@ -194,15 +200,16 @@ def plan_training(
     if settings.continue_from is not None:
         base = Tokenizer.from_file(settings.continue_from, storage=storage)
         _check_roles(settings.roles, base)
+    mixture = _read_mixture(settings, storage)
     counts = None
     normalizer, pretokenizer = settings.corpus_normalizer, settings.corpus_pretokenizer
     extracted = settings.all_special_tokens
     if in_memory is not None:
-        weights = _weights_of(settings, in_memory.manifest, storage)
+        weights = _weights_of(settings, in_memory.manifest, mixture)
         counts = PlannedCounts("", in_memory.manifest, "", weights, in_memory)
     elif settings.counts is not None:
         refuse_own_folder(settings.folder, (settings.counts,), inside=True)
-        counts = _planned_counts(storage, settings.counts, settings)
+        counts = _planned_counts(storage, settings.counts, settings, mixture)
     if counts is not None:
         manifest = counts.manifest
         _check_words(settings, manifest)
@@ -210,7 +217,7 @@ def plan_training(
         extracted = manifest.special_tokens
     recipe = _recipe_of(settings, normalizer, pretokenizer, extracted, base)
     chat_template = _read_chat_template(storage, settings.chat_template)
-    plan = TrainingPlan(settings, storage, recipe, base, counts, chat_template)
+    plan = TrainingPlan(settings, storage, recipe, base, counts, chat_template, mixture)
     if recipe.vocab_size < plan.minimum_entries:
         raise UsageError(
             f"must be at least {plan.minimum_entries:,} (the alphabet and the special tokens), "
@@ -256,36 +263,45 @@ def _read_chat_template(storage: Storage, path: str | None) -> bytes | None:
     return data
 
 
-def _planned_counts(storage: Storage, folder: str, settings: TrainingSettings) -> PlannedCounts:
+def _planned_counts(
+    storage: Storage, folder: str, settings: TrainingSettings, mixture: MixtureOptions | None
+) -> PlannedCounts:
     manifest, sha256 = read_hashed_manifest(storage, folder)
-    return PlannedCounts(folder, manifest, sha256, _weights_of(settings, manifest, storage))
+    return PlannedCounts(folder, manifest, sha256, _weights_of(settings, manifest, mixture))
 
 
 def _numerators(settings: TrainingSettings) -> dict[str, int]:
     return {name: parse_weight(name, weight) for name, weight in settings.weights}
 
 
-def _identity_of_weights(settings: TrainingSettings, storage: Storage) -> dict[str, object]:
+def _read_mixture(settings: TrainingSettings, storage: Storage) -> MixtureOptions | None:
+    if settings.mixture is None:
+        return None
+    from bpe_beam.shards.mixture import read_mixture  # few trainings need it
+
+    return read_mixture(storage, settings.mixture)
+
+
+def _identity_of_weights(
+    settings: TrainingSettings, mixture: MixtureOptions | None
+) -> dict[str, object]:
     if settings.temperature is not None:
         return {"temperature": f"{parse_temperature(settings.temperature):f}"}
-    if settings.mixture is not None:
-        shares = _shares(storage, settings.mixture, None)
+    if mixture is not None:
+        shares = _shares(mixture, None)
         return {"weights": {name: str(share) for name, share in shares.items()}}
     return {"weights": dict(sorted(_numerators(settings).items()))} if settings.weights else {}
 
 
-def _shares(storage: Storage, file: str, sources: list[str] | None) -> dict[str, Fraction]:
+def _shares(options: MixtureOptions, sources: list[str] | None) -> dict[str, Fraction]:
     """Return the shares of a mixture's sources, which are among `sources` unless that is None."""
-    from bpe_beam.shards.mixture import read_mixture  # few trainings need it
-
-    options = read_mixture(storage, file)
     names = [name for name, _ in (*options.share, *options.tokens_of)]
     with parameter_renamed("share", "weights"), parameter_renamed("tokens_of", "weights"):
         return options.shares(names if sources is None else sources)
 
 
 def _weights_of(
-    settings: TrainingSettings, manifest: CountsManifest, storage: Storage
+    settings: TrainingSettings, manifest: CountsManifest, mixture: MixtureOptions | None
 ) -> Weights | None:
     """Return the weights of all sources of counts; None if the settings name no weights."""
     if not settings.weights and settings.temperature is None:
@@ -296,8 +312,8 @@ def _weights_of(
             ("weights" if settings.temperature is None else "temperature",),
             "count again with {sources} or {source_field}",
         )
-    if settings.mixture is not None:
-        shares = _shares(storage, settings.mixture, [*manifest.sources])
+    if mixture is not None:
+        shares = _shares(mixture, [*manifest.sources])
         return weights_of_shares(shares, manifest.sources)
     temperature = None if settings.temperature is None else parse_temperature(settings.temperature)
     return weights_of(_numerators(settings), temperature, manifest.sources)

@@ -132,17 +132,18 @@ def documents_of_other_parts(storage: Storage, folder: str, manifest: Manifest) 
     sequences, nor of documents that were divided by ids which the format does not store.
     """
     arranged = manifest.arranged
-    if not (manifest.mixture and arranged and arranged.settings.validation_by == "tokens"):
+    if not (manifest.mixture and arranged) or manifest.sequences is not None:
         return
-    share = arranged.settings.validation_share
-    if share is None or manifest.sequences is not None:
+    share, by_id = arranged.settings.validation_share, arranged.settings.validation_by == "id"
+    if share is None or (by_id and not shard_format(manifest.format).labelled):
         return
     for shard in manifest.shards:
         with shard_format(manifest.format).reader(storage, folder, shard.name) as reader:
             wrong = 0
-            for batch in document_batches(reader):
-                hashes = document_hashes.hashes_of_tokens(
-                    hashes_of_tokens(batch, manifest.tokenizer.vocab_size)
+            for batch in document_batches(reader, labelled=by_id):
+                hashes = document_hashes.mixed_hashes(
+                    hashes_of_tokens(batch, manifest.tokenizer.vocab_size),
+                    None if batch.labels is None else batch.labels.column("id"),
                 )
                 validation = document_hashes.for_validation(hashes, share)
                 wrong += int((validation != (arranged.part == PARTS[1])).sum())

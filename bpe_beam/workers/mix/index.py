@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from bpe_beam import json_structs, progress
@@ -12,7 +11,7 @@ from bpe_beam.shards import mixture_tables as tables
 from bpe_beam.shards.mixture_documents import IndexedDocuments, indexed_documents
 from bpe_beam.shards.shard_rows import Arrangement
 from bpe_beam.workers.arrange.new_shard import check_block_files
-from bpe_beam.workers.document_hashes import for_validation, hashes_of_ids, hashes_of_tokens
+from bpe_beam.workers.document_hashes import for_validation, mixed_hashes
 from bpe_beam.workers.mix.task import (
     Group,
     GroupStats,
@@ -62,13 +61,11 @@ def index_shard(task: MixTask, element: str) -> TaskResult:
 def _for_validation(arrangement: Arrangement, documents: IndexedDocuments) -> NDArray[np.bool_]:
     """Return bool[n]: which documents are for validation, by their ids or their tokens."""
     assert arrangement.validation_share is not None
-    hashes = np.zeros(len(documents.table), np.uint64)
-    if documents.by_tokens is not None:
-        hashes = hashes_of_tokens(documents.by_tokens)
-    if arrangement.validation_by == "id" and documents.ids is not None:
-        usable = tables.usable_ids(documents.ids)
-        hashes[usable] = hashes_of_ids(documents.ids.filter(pa.array(usable)))
-    return for_validation(hashes, arrangement.validation_share)
+    by_tokens = documents.by_tokens
+    if by_tokens is None:  # all documents have ids
+        by_tokens = np.zeros((len(documents.table), 2), np.uint64)
+    ids = documents.ids if arrangement.validation_by == "id" else None
+    return for_validation(mixed_hashes(by_tokens, ids), arrangement.validation_share)
 
 
 def number_group(task: MixTask, known: list[str], indexed: list[str], element: str) -> TaskResult:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pyarrow as pa
@@ -19,9 +20,11 @@ from read_back import read_shards, tree, without_job
 from reference_mix import Document, Part, mixed
 
 import bpe_beam
+from bpe_beam.shards import mixture
 from bpe_beam.shards.index_shuffle import IndexShuffle
 from bpe_beam.shards.manifest import read_manifest
 from bpe_beam.storage import Storage
+from bpe_beam.workers.document_hashes import for_validation
 from bpe_beam.workers.mix import task
 
 END = "<|endoftext|>"
@@ -274,6 +277,25 @@ def test_validation_documents_are_in_no_mixture(ground: Ground, tmp_path: Path) 
     assert ids[0] == ids[1] != set()
 
 
+@pytest.mark.parametrize("by", ["tokens", "id"])
+def test_verify_finds_documents_of_the_other_part(
+    ground: Ground, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    """Documents without an id are divided by their tokens."""
+    inputs = ground.inputs("web", "code")
+    share = ("--tokens", 1500, "--share", "web=1,code=1", "--validation-share", "30%")
+    mix(ground, tmp_path / "out", *share, "--validation-by", by, inputs=inputs)
+    summary = run_whole("verify", tmp_path / "out", "--full", "--input", *inputs).summary
+    assert summary["compared"] == "every token, with the folders mixed again"
+    # Every document with a part of the hashes goes to the wrong folder.
+    wrong = lambda hashes, share: for_validation(hashes, share) ^ (hashes % 7 == 0)  # noqa: E731
+    monkeypatch.setattr("bpe_beam.workers.mix.index.for_validation", wrong)
+    mix(ground, tmp_path / "wrong", *share, "--validation-by", by, inputs=inputs)
+    ran = run("verify", tmp_path / "wrong")
+    assert ran.code == 1
+    assert ran.message.count("documents belong to the other part") == 2, ran.message
+
+
 def test_sources_within_a_folder(ground: Ground, tmp_path: Path) -> None:
     rows = [
         {"id": f"d{at}", "text": text, "lang": ("en", "de", "fr")[at % 3]}
@@ -318,7 +340,9 @@ def test_a_file_has_the_mixture_and_the_command_line_wins(ground: Ground, tmp_pa
     assert summary["sources"]["web"]["tokens_asked"] == 300
 
 
-def test_the_file_gives_the_weights_of_a_training(ground: Ground, tmp_path: Path) -> None:
+def test_the_file_gives_the_weights_of_a_training(
+    ground: Ground, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     counts = tmp_path / "counts"
     files = [ground.folder / f"{name}.jsonl" for name in SOURCES]
     named = [word for name in SOURCES for word in ("--source", f"{name}={name}*")]
@@ -326,7 +350,10 @@ def test_the_file_gives_the_weights_of_a_training(ground: Ground, tmp_path: Path
     file = tmp_path / "mixture.yaml"
     file.write_text(YAML)
     train = ("train", "--counts", counts, "--vocab-size", 300, "--weights")
-    weights = run_whole(*train, file, "--output", tmp_path / "tok").summary["weights"]
+    with monkeypatch.context() as patch:
+        patch.setattr(mixture, "read_mixture", reads := Mock(side_effect=mixture.read_mixture))
+        weights = run_whole(*train, file, "--output", tmp_path / "tok").summary["weights"]
+    assert reads.call_count == 1
     shares = {name: row["weighted_share"] for name, row in weights.items()}
     assert shares == pytest.approx({"web": 0.75, "code": 0.25, "math": 0}, abs=1e-4)
     typed = ",".join(f"{name}={row['decimal']}" for name, row in weights.items())

@@ -6,18 +6,11 @@ import itertools
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from bpe_beam.errors import UsageError
 from bpe_beam.folders.artifact_names import TOKENIZER_FILE
 from bpe_beam.storage import redact
 from bpe_beam.storage.names import absolute, is_local, local_path, real_path
-
-if TYPE_CHECKING:
-    from bpe_beam.shards.manifest import Manifest
-
-AROUND = ("append", "prepend", "add_special_tokens")
-"""The settings of encoding that say which tokens are around each document."""
 
 
 def same_folder(one: str, other: str) -> bool:
@@ -58,15 +51,6 @@ def refuse_equal(folders: Sequence[str], harm: str) -> None:
     for name, count in Counter(map(absolute, folders)).items():
         if count > 1:
             raise UsageError(f"{redact(name)} is named twice: {harm}")
-
-
-def kind_of_tokens(manifest: Manifest, settings: Sequence[str] = AROUND) -> dict[str, object]:
-    """Return the properties that joined shards must share: tokenizer and settings of encoding."""
-    return {
-        "tokenizer": manifest.tokenizer.fingerprint,
-        "vocab_size": f"{manifest.tokenizer.vocab_size:,}",
-        **{name: manifest.encoding.get(name, "the default") for name in settings},
-    }
 
 
 def refuse_unlike(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bpe_beam.errors import UsageError
-from bpe_beam.jobs.folder_checks import refuse_own_folder, refuse_twice, same_folder
+from bpe_beam.folders.folder_checks import refuse_own_folder, refuse_twice, same_folder
 
 
 def test_a_folder_under_two_names(tmp_path: Path) -> None:
