@@ -57,7 +57,7 @@ class FolderReader:
         # folder of its files.
         self._entries: list[tuple[str, Shard]] = []
         if not is_stream(storage, self.url):
-            manifest = _finished_manifest(storage, self.url)
+            manifest = finished_manifest(storage, self.url)
             self.windows = None
             self.content = manifest.content_fingerprint()
             self._add(self.url, manifest)
@@ -242,7 +242,8 @@ def _joined_content(windows: Sequence[OpenedWindow]) -> str:
     return hashlib.sha256("".join(window.content for window in windows).encode()).hexdigest()
 
 
-def _finished_manifest(storage: Storage, folder: str) -> Manifest:
+def finished_manifest(storage: Storage, folder: str) -> Manifest:
+    """Return the manifest of a tokens folder; refuse a folder whose job is not finished."""
     try:
         return read_manifest(storage, folder)
     except NotFoundError as error:

@@ -84,7 +84,8 @@ def _selected(
 
     choose_identities(folders, names, options, number)
     sums = tables.sums_by_source(numbered, len(names))[tables.TRAIN, :, 1].tolist()
-    tables.refuse_too_many(parts, dict(zip(names, sums, strict=True)))
+    left_out = " without duplicates" if duplicates != "keep" else ""
+    tables.refuse_too_many(parts, dict(zip(names, sums, strict=True)), left_out)
     ranges = [tables.SourceRange(parts[n], total) for n, total in zip(names, sums, strict=True)]
     keyed = [
         tables.keyed(numbered, source, tables.TRAIN, epoch, names[source], seed)

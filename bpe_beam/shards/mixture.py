@@ -35,6 +35,7 @@ _UNITS = {"": 1, "K": 10**3, "M": 10**6, "B": 10**9, "T": 10**12}
 _TOKENS = re.compile(r"([0-9]{1,19}(?:\.[0-9]{1,12})?)([kKMBT]?)")
 _SHARE = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,40})?")
 _MAX_FILE_BYTES = 1 << 20
+_LEAVE_OUT = "leave a source out to take nothing of it"
 
 Amounts = tuple[tuple[str, int], ...]  # pairs of a source and an amount; "" means all sources
 
@@ -116,7 +117,15 @@ class MixtureOptions(Struct, frozen=True):
             "tokens_of",
             remedy="give {tokens} with {share}, or {tokens_of} alone",
         )
+        require(self.tokens != 0, "must be at least 1, got 0", "tokens")
         if self.tokens_of:
+            nothing = next((name for name, tokens in self.tokens_of if not tokens), None)
+            require(
+                nothing is None,
+                f"must be numbers above 0, got 0 for {nothing}",
+                "tokens_of",
+                remedy=_LEAVE_OUT,
+            )
             require(not self.share, "has no effect with tokens of each source", "share")
             return {name: Fraction(tokens) for name, tokens in self.tokens_of}
         share = self.share
@@ -163,7 +172,7 @@ def parse_share(texts: Iterable[str]) -> tuple[tuple[str, str], ...]:
             raise UsageError(
                 f"must be decimal numbers above 0, got {text!r} for {name}",
                 ("share",),
-                "leave a source out to take nothing of it",
+                _LEAVE_OUT,
             )
     return pairs
 

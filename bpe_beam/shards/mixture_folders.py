@@ -9,7 +9,8 @@ from msgspec import Struct
 from bpe_beam.errors import UsageError
 from bpe_beam.folders import folder_checks
 from bpe_beam.folders.receipts import side_by_side
-from bpe_beam.shards.manifest import ENCODING, Manifest, kind_of_tokens, read_manifest
+from bpe_beam.shards.folder_reader import finished_manifest
+from bpe_beam.shards.manifest import ENCODING, Manifest, kind_of_tokens
 from bpe_beam.shards.mixture_documents import InputFolder, source_of_all
 from bpe_beam.shards.windows import chosen_folders
 from bpe_beam.storage import Storage, redact
@@ -55,7 +56,7 @@ def mixed_folders(storage: Storage, named: Sequence[tuple[str | None, str]]) -> 
     ]
     urls = [folder for _, _, folder in rows]
     folder_checks.refuse_equal(urls, "its documents would appear twice")
-    manifests = side_by_side(lambda folder: read_manifest(storage, folder), urls)
+    manifests = side_by_side(lambda folder: finished_manifest(storage, folder), urls)
     for url, manifest in zip(urls, manifests, strict=True):
         if manifest.sequences is not None:
             raise UsageError(

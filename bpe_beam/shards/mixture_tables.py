@@ -71,8 +71,13 @@ class SourceRange(Struct, frozen=True):
         return tuple(dict.fromkeys((self.epochs[0], self.epochs[-1])))
 
 
-def refuse_too_many(parts: Mapping[str, SourcePart], tokens: Mapping[str, int]) -> None:
-    """Refuse to take more tokens of a source than it has in its epochs."""
+def refuse_too_many(
+    parts: Mapping[str, SourcePart], tokens: Mapping[str, int], left_out: str = ""
+) -> None:
+    """Refuse to take more tokens of a source than it has in its epochs.
+
+    `left_out` says which documents do not count, if some do not.
+    """
     lacking = {
         name: part for name, part in parts.items() if part.end > tokens[name] * part.max_epochs
     }
@@ -83,7 +88,8 @@ def refuse_too_many(parts: Mapping[str, SourcePart], tokens: Mapping[str, int]) 
         for name, part in lacking.items():
             after = f" after {part.skip:,}" if part.skip else ""
             epochs = f" in {part.max_epochs:,} epochs" if part.max_epochs > 1 else ""
-            yield f"{name}: {part.target:,} tokens{after}; it has {tokens[name]:,}{epochs}"
+            has = f"{tokens[name]:,}{epochs}{left_out}"
+            yield f"{name}: {part.target:,} tokens{after}; it has {has}"
 
     shown = first_few([*lines()], _SHOWN_SOURCES)
     raise UsageError(

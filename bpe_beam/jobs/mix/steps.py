@@ -33,7 +33,7 @@ from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.workers.arrange import planning
 from bpe_beam.workers.arrange.measure import part_task
 from bpe_beam.workers.arrange.new_shard import write_new_shard
-from bpe_beam.workers.arrange.task import LOST, RANKS, STAGE, ArrangeTask, PartSums
+from bpe_beam.workers.arrange.task import LOST, RANKS, STAGE, ArrangeTask, MeasureStats, PartSums
 from bpe_beam.workers.document_encoding import Encoding
 from bpe_beam.workers.mix import index, place, select
 from bpe_beam.workers.mix import task as tasks
@@ -118,7 +118,10 @@ class MixSteps(ArrangedShards):
         # int64[2 parts, sources, (documents, tokens)]
         self.sums = np.sum([np.array(each.sums, np.int64) for each in self._stats], axis=0)
         tokens = dict(zip(self._mix.names, self.sums[0, :, 1].tolist(), strict=True))
-        tables.refuse_too_many(self._parts, tokens)
+        # The numbers of the manifests were enough.
+        tables.refuse_too_many(
+            self._parts, tokens, " without duplicates and documents for validation"
+        )
         ranges = tuple(tables.SourceRange(part, tokens[n]) for n, part in self._parts.items())
         self._mix = replace(self._mix, ranges=ranges)
 
@@ -182,6 +185,10 @@ class MixSteps(ArrangedShards):
             self._launch(steps, len(elements))
         receipts = folder.all_receipts(names)
         self._selected = [receipts[name] for name in names]
+        if not any(each.read_stats(MeasureStats).parts[0].tokens for each in self._selected):
+            raise DataError(
+                "no document with tokens begins in the tokens to take", remedy="take more tokens"
+            )
         self._measured = planning.Measured(self._task, self._selected)
         rows = self._measured.rows(folder)
         if not all(rows):
