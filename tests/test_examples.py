@@ -77,7 +77,7 @@ def documents(folder: Path) -> list[list[int]]:
     return [[*tokenizer.encode(text), end] for text in TEXTS]
 
 
-def first_batch(folder: Path, project: str) -> Any:
+def first_batch(folder: Path, project: str, tokens: str = "") -> Any:
     """Return the first batch of a project, by its own script."""
     spec = importlib.util.spec_from_file_location("first", EXAMPLES / project / "first_batch.py")
     assert spec is not None
@@ -90,7 +90,7 @@ def first_batch(folder: Path, project: str) -> Any:
     }
     with readers.get(project, nullcontext)():
         spec.loader.exec_module(module)
-        return module.first_batch(str(folder / PROJECTS[project]))
+        return module.first_batch(str(folder / (tokens or PROJECTS[project])))
 
 
 def stream(documents: list[list[int]], count: int) -> list[int]:
@@ -125,9 +125,30 @@ def test_olmo_core(folder: Path, documents: list[list[int]]) -> None:
     assert [ids.tolist() for ids in found] == documents[:4]
 
 
-def test_torchtitan(folder: Path) -> None:
-    batch = first_batch(folder, "torchtitan")
-    view = bpe_beam.shards.open(str(folder / "tokens-flat")).sequences(65, stride=64)
+@pytest.fixture(scope="module")
+def mixed(folder: Path) -> list[list[int]]:
+    """Return the documents of a mixture, which is in the formats of two projects."""
+    sources = {"a": folder / "tokens-megatron", "b": folder / "tokens-dolma"}
+    mixture: dict[str, Any] = {"tokens": 3_000, "share": {"a": 0.7, "b": 0.3}, "seed": 1}
+    for format_name in ("datatrove", "flat"):
+        output = folder / f"mixed-{format_name}"
+        bpe_beam.mix(sources, output=output, format=format_name, shard_tokens=700, **mixture)
+    data = bpe_beam.shards.open(sources, mixture=mixture)
+    return [ids.tolist() for ids in data]
+
+
+def test_nanotron_reads_a_mixture(folder: Path, mixed: list[list[int]]) -> None:
+    batch = first_batch(folder, "nanotron", "mixed-datatrove")
+    assert len(list((folder / "mixed-datatrove").glob("*.ds"))) > 1
+    assert batch["input_ids"][0].tolist() == stream(mixed, 65)
+
+
+@pytest.mark.parametrize("tokens", ["tokens-flat", "mixed-flat"])
+def test_torchtitan(folder: Path, mixed: list[list[int]], tokens: str) -> None:
+    batch = first_batch(folder, "torchtitan", tokens)
+    data = bpe_beam.shards.open(str(folder / tokens))
+    assert tokens == "tokens-flat" or [ids.tolist() for ids in data] == mixed
+    view = data.sequences(65, stride=64)
     known = {tuple(ids.tolist()) for ids in view}
     assert batch["input"].shape == batch["labels"].shape == (4, 64)
     assert batch["input"].dtype == np.int64

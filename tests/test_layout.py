@@ -40,6 +40,7 @@ ELSEWHERE = {
     "jobs/counts/shared.py": "jobs/counts/test_merge.py",
     "jobs/train/local_or_distributed.py": "jobs/train/test_trainer.py",
     "jobs/train/summary.py": "jobs/train/test_train.py",
+    "shards/mixture_folders.py": "shards/test_mixed_reader.py",
     "shards/mixture_documents.py": "jobs/mix/test_mix.py",
     "shards/folder_reader.py": "shards/test_dataset.py",
     "shards/torch_dataset.py": "differential/test_dataset_vs_loaders.py",

@@ -13,6 +13,7 @@ from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.artifact_names import (
     JOB_FILE,
     MANIFEST_FILE,
+    PARTS,
     SHARDS_TOKENIZER_FILE,
     SUMMARY_FILE,
     TOKENIZER_FILE,
@@ -249,7 +250,7 @@ def _shards_figures(storage: Storage, path: str) -> Figures:
         "lost": losses_summary(manifest.rejects.lost),
         "settings": manifest.settings,
         "arranged": _arranged(manifest),
-        "mixture": to_builtins(manifest.mixture) if manifest.mixture else None,
+        **_mixture(manifest),
         "columns": list(manifest.columns or ()) or None,
         "vocab_size": manifest.tokenizer.vocab_size,
         "shards_bytes": manifest.shards_bytes,
@@ -257,6 +258,21 @@ def _shards_figures(storage: Storage, path: str) -> Figures:
         "sample": [f"{kind} {index:,}, {shown(index)}" for index in sample] or None,
         "tokenizer_fingerprint": manifest.tokenizer.fingerprint,
         "plan_fingerprint": manifest.plan["fingerprint"],
+    }
+
+
+def _mixture(manifest: Manifest) -> Figures:
+    """Return the options of a mixture, and of its documents for training the table of sources."""
+    from bpe_beam.jobs.corpus.summary import mixed_figures
+
+    mixture = manifest.mixture
+    if not mixture:
+        return {"mixture": None}
+    options = {name: getattr(mixture, name) for name in ("seed", "identity", "duplicates", "cut")}
+    is_validation = manifest.arranged and manifest.arranged.part == PARTS[1]
+    return {
+        "mixture": options,
+        "mixture_sources": None if is_validation else mixed_figures(manifest),
     }
 
 

@@ -62,7 +62,7 @@ def choose_identities(
     options: MixtureOptions,
     number: Callable[[tuple[bool, ...]], set[int]],
 ) -> None:
-    """Number documents by their ids, or if those of a source are not unique, by its tokens.
+    """Number documents by their ids, or in sources whose ids are not unique by their tokens.
 
     `number` is called with whether the documents of each source are known by their ids, and returns
     the numbers of the sources with a document that has no id of its own.

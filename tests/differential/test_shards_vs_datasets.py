@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from mixtures import made_mixture
 
+import bpe_beam
 from bpe_beam.corpus.batches import BATCH_SCHEMA
 from bpe_beam.shards.formats import shard_format
 from bpe_beam.shards.formats.arrow import ArrowWriter
@@ -27,6 +29,7 @@ pytestmark = pytest.mark.trainers
 GOLDEN = Path(__file__).parents[1] / "golden" / "shards"
 NAME = "shard-00000-of-00001"
 VOCAB_SIZES = (65_536, 65_537)
+LABELS = ("id", "source", "text_bytes")
 Columns = dict[str, list[Any]]
 
 
@@ -141,3 +144,14 @@ def test_each_reads_the_golden_files(datasets: ModuleType, reader: str) -> None:
         "source": ["web", "web", "books", None],
         "text_bytes": [3, 3, 3, 3],
     }
+
+
+def test_datasets_reads_a_mixture(datasets: ModuleType, tmp_path: Path) -> None:
+    out = made_mixture(tmp_path, format="parquet")
+    data = bpe_beam.shards.open(out)
+    assert by_datasets_stream(out / "shard-*.parquet", "parquet", datasets) == {
+        "input_ids": [ids.tolist() for ids in data],
+        "length": [len(ids) for ids in data],
+        **{name: [data.labels(at)[name] for at in range(len(data))] for name in LABELS},
+    }
+    assert {data.labels(at)["source"] for at in range(len(data))} == {"web", "code"}

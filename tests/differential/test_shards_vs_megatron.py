@@ -10,8 +10,8 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-from made_text import documents as made_documents
 from megatron_core import Tensor, gpt_samples, importable
+from mixtures import made_mixture
 
 import bpe_beam
 from bpe_beam.shards.formats.megatron import MegatronStream, MegatronWriter
@@ -97,22 +97,10 @@ def test_the_type_of_ids_is_that_of_preprocess_data(megatron: ModuleType) -> Non
 
 
 def test_megatron_reads_a_mixture(megatron: ModuleType, tmp_path: Path) -> None:
-    tokenizer = bpe_beam.train(made_documents(9, seed=1), vocab_size=280)
-    for seed, name in enumerate(("web", "code")):
-        corpus = tmp_path / f"{name}.txt"
-        corpus.write_text("".join(f"{text}\n" for text in made_documents(30, seed=seed)))
-        bpe_beam.tokenize(corpus, tokenizer=tokenizer, output=tmp_path / f"tokens-{name}")
-    folders = {name: tmp_path / f"tokens-{name}" for name in ("web", "code")}
-    out = tmp_path / "mixed"
-    shares = {"web": 0.7, "code": 0.3}
-    bpe_beam.mix(
-        folders, output=out, tokens=2000, share=shares, sequence_length=64, shuffle_seed=1,
-        shard_tokens=800,
-    )  # fmt: skip
+    out = made_mixture(tmp_path, sequence_length=64)
     shards = [path.with_suffix("") for path in sorted(out.glob("shard-*.bin"))]
     read = [megatron.IndexedDataset(str(shard)) for shard in shards]
     rows = [dataset[at].tolist() for dataset in read for at in range(len(dataset))]
-    assert len(shards) > 1
     assert {len(row) for row in rows} == {64}
     assert rows == [ids.tolist() for ids in bpe_beam.shards.open(out)]
 

@@ -17,6 +17,7 @@ from bpe_beam.workers.reject_limits import lost_in_words
 if TYPE_CHECKING:
     from bpe_beam.corpus.plan import InputFile, Plan
     from bpe_beam.settings.common import InputSettings
+    from bpe_beam.shards.manifest import Manifest
 
 _SHOWN_FILES = 10
 _IN_ARCHIVES = "in tar archives: hidden files, README, LICENSE and their like"
@@ -156,3 +157,28 @@ def source_warnings(input_settings: InputSettings, sources: Collection[str] | No
         f"no document has the source {named}; a glob is compared with the file's name below the "
         "folder that all inputs are in, and the first that matches decides"
     ]
+
+
+def mixed_figures(manifest: Manifest) -> SourceFigures:
+    """Return the table of the sources of a mixture: what was asked, and what was taken."""
+    mixture = manifest.mixture
+    assert mixture
+    sizes = manifest.texts_by_source
+    asked = sum(each.target for each in mixture.sources.values())
+    total = sum(each.tokens for each in sizes.values())
+    table: SourceFigures = {}
+    for name, each in mixture.sources.items():
+        size = sizes.get(name)
+        tokens = 0 if size is None else size.tokens
+        table[name] = {
+            "tokens_asked": each.target,
+            "tokens": tokens,
+            "share_asked": round(each.target / asked, 6),
+            "share": round(tokens / total, 6) if total else None,
+            "documents": 0 if size is None else size.documents,
+            "epochs": round(tokens / each.tokens, 3),
+            "tokens_there": each.tokens,
+            "duplicates_dropped": each.dropped or None,
+            "identity": each.identity,
+        }
+    return table

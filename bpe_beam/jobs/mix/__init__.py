@@ -16,6 +16,7 @@ from bpe_beam.folders.claim import claim_folder
 from bpe_beam.folders.output_folder import OutputFolder
 from bpe_beam.folders.receipts import WORK
 from bpe_beam.jobs.arranged_shards import restored_parts
+from bpe_beam.jobs.corpus.summary import mixed_figures
 from bpe_beam.jobs.mix.inputs import read_inputs, read_options
 from bpe_beam.jobs.mix.steps import MixSteps
 from bpe_beam.jobs.shard_folder_files import inside, write_small_files
@@ -222,7 +223,7 @@ def _summary(
         warnings=_warnings(first) or None,
         shards_kept_from_before=kept or None,
         format=first.format,
-        sources=_taken(first),
+        sources=mixed_figures(first),
         sequences=first.sequences,
         documents=arranged.documents,
         tokens=arranged.tokens,
@@ -236,30 +237,6 @@ def _summary(
         next=[command("verify", output)],
         **run_summary(settings.run, sum(len(each.shards) for each in manifests)),
     )
-
-
-def _taken(manifest: Manifest) -> dict[str, Figures]:
-    """Return the table of the sources: what was asked, and what was taken."""
-    mixture = manifest.mixture
-    assert mixture
-    sizes = manifest.texts_by_source
-    asked = sum(each.target for each in mixture.sources.values())
-    total = sum(each.tokens for each in sizes.values())
-    table: dict[str, Figures] = {}
-    for name, each in mixture.sources.items():
-        size = sizes.get(name)
-        tokens = 0 if size is None else size.tokens
-        table[name] = {
-            "tokens_asked": each.target,
-            "tokens": tokens,
-            "share_asked": round(each.target / asked, 6),
-            "share": round(tokens / total, 6) if total else None,
-            "documents": 0 if size is None else size.documents,
-            "epochs": round(tokens / each.tokens, 3),
-            "tokens_there": each.tokens,
-            "duplicates_dropped": each.dropped or None,
-        }
-    return table
 
 
 def _warnings(manifest: Manifest) -> list[str]:

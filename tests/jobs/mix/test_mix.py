@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -458,20 +459,17 @@ def test_folders_that_cannot_be_mixed(ground: Ground, tmp_path: Path) -> None:
     corpus = ("--input", ground.folder / "web.jsonl")
     run_whole("tokenize", *corpus, *tokenizer, "--output", other)
     run_whole("tokenize", *corpus, *tokenizer, "--append", END, *SEQUENCES, "--output", packed)
-    for folder, said in (
-        (other, "append"),
-        (packed, "which has sequences"),
-        (ground.of("web"), "named twice"),
-        (ground.folder / "tok", "holds a tokenizer, not shards"),
-        (unfinished, "not finished: the job failed, was interrupted or is running; run it again"),
-        (unfinished / "none", "cannot read"),
+    for folder, code, said in (
+        (other, 2, "append"),
+        (packed, 2, "which has sequences"),
+        (ground.of("web"), 2, "named twice"),
+        (ground.folder / "tok", 2, "holds a tokenizer, not shards"),
+        (unfinished, 1, "not finished: the job failed, was interrupted or is running; run it"),
+        (unfinished / "none", 1, "cannot read"),
     ):
         inputs = [*ground.inputs("web"), f"web={folder}"]
         ran = run("mix", "--input", *inputs, "--tokens", 50, "--output", tmp_path / "out")
-        assert (ran.code, said in ran.message) == (
-            2 - (unfinished in (folder, folder.parent)),
-            True,
-        )
+        assert (ran.code, said in ran.message) == (code, True), ran.message
     assert not (tmp_path / "out").exists()
 
 
@@ -558,11 +556,18 @@ def test_another_mixture_is_another_job(ground: Ground, tmp_path: Path) -> None:
 
 
 def test_the_manifest_says_what_was_mixed(ground: Ground, tmp_path: Path) -> None:
-    mix(ground, tmp_path / "out", *MIXTURE)
+    sources = mix(ground, tmp_path / "out", *MIXTURE)["sources"]
     mixture = read_manifest(Storage(), str(tmp_path / "out")).mixture
     assert mixture
     assert (mixture.seed, mixture.duplicates, mixture.cut) == (5, "keep", 0)
     identities = {name: each.identity for name, each in mixture.sources.items()}
     assert identities == {"web": "id", "code": "tokens", "math": "tokens"}
-    ran = run("inspect", tmp_path / "out")
-    assert (ran.code, b"mixture" in ran.out) == (0, True), ran.err
+    figures = tmp_path / "figures.json"
+    ran = run("inspect", tmp_path / "out", "--summary-file", figures)
+    shown = json.loads(figures.read_text())
+    assert shown["mixture"] == {"seed": 5, "identity": "auto", "duplicates": "keep", "cut": 0}
+    assert shown["mixture_sources"] == sources
+    assert sources["web"]["share_asked"] == pytest.approx(1500 / 4400, abs=1e-6)
+    taken = sum(row["tokens"] for row in sources.values())
+    assert sources["web"]["share"] == pytest.approx(sources["web"]["tokens"] / taken, abs=1e-6)
+    assert re.search(rb"mixture sources +asked +tokens +asked +share ", ran.out)
