@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -45,7 +46,7 @@ def divided(lines: list[str], megabytes: float) -> tuple[list[str], list[str]]:
 
 
 def train(contestant: str, file: Path, output: Path, vocab_size: int, threads: int) -> None:
-    """Train in this process."""
+    """Train in this process, or with the command."""
     if contestant == "sentencepiece":
         import sentencepiece
 
@@ -56,8 +57,6 @@ def train(contestant: str, file: Path, output: Path, vocab_size: int, threads: i
             unk_id=0, minloglevel=1,
         )  # fmt: skip
         return
-    from bpe_beam.cli.main import main as bpe_beam
-
     options = ["--normalizer", "dummy_prefix", "--pretokenizer", "metaspace", "--quiet"]
     contestant, any_script, _ = contestant.partition("_any_script")
     if any_script:
@@ -69,7 +68,7 @@ def train(contestant: str, file: Path, output: Path, vocab_size: int, threads: i
         "--vocab-size", str(vocab_size), "--output", str(output / "out"), *options,
         "--workers", str(threads),
     ]  # fmt: skip
-    assert bpe_beam(command) == 0
+    subprocess.run([sys.executable, "-m", "bpe_beam", *command], check=True)
 
 
 def measure(contestant: str, train_file: Path, held_out: list[str], options: list[str]) -> None:
@@ -112,9 +111,9 @@ def main() -> None:
         contestant, folder = arguments.alone
         file = arguments.corpora[0]
         train(contestant, file, Path(folder), arguments.vocab_size, arguments.threads)
-        status = Path("/proc/self/status").read_text()
-        peak = next(line for line in status.splitlines() if line.startswith("VmHWM"))
-        Path(folder, "memory").write_text(peak.split()[1])
+        processes = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+        peak = max(resource.getrusage(process).ru_maxrss for process in processes)
+        Path(folder, "memory").write_text(str(peak))
         return
     options = ["--vocab-size", str(arguments.vocab_size), "--threads", str(arguments.threads)]
     for corpus in arguments.corpora:
