@@ -125,7 +125,8 @@ def totals_of(
 ) -> native_trainer.WordTotals:
     """Return the number of tokens that words become with a vocabulary of pieces."""
     model = make_model(tokenizer_of(learned, recipe, "none", "none").spec)
-    encoder = _native.Encoder(_native.Pipeline([], None, []), model)
+    # Without a cache, since no word occurs twice.
+    encoder = _native.Encoder(_native.Pipeline([], None, []), model, 0)
     _, ends = encoder.encode_batch(words.data, words.offsets)
     tokens = weighted_total(np.diff(ends), words.counts)
     return native_trainer.WordTotals(words.total, words.total_bytes, tokens, tokens)
