@@ -22,10 +22,14 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple, cast
 
+import numpy as np
+
+from bpe_beam.folders.artifact_names import MANIFEST_FILE, TOKENIZER_FILE
 from bpe_beam.shards.manifest import read_manifest
 from bpe_beam.storage import Storage
 
@@ -79,39 +83,45 @@ def measured(*command: object) -> Run:
     return Run(wall, used.ru_utime + used.ru_stime, peak)
 
 
+def documents(name: str, megabytes: float) -> Iterator[str]:
+    """Yield lines of JSON with an id and a text; the words are made, and about as frequent as in
+    text.
+    """
+    made = np.random.default_rng(len(name))
+    syllables = [a + b for a in "bcdfghklmnprstvw" for b in ("a", "e", "in", "o", "ur")]
+    pick = random.Random(0).choices
+    words = ["".join(pick(syllables, k=1 + at % 4)) for at in range(50_000)]
+    bounds = np.cumsum(1 / np.arange(1, len(words) + 1))
+    remaining, number = megabytes * 1e6, 0
+    while remaining > 0:
+        picks = np.searchsorted(bounds, made.random(1_000_000) * bounds[-1]).tolist()
+        start = 0
+        while start < len(picks) and remaining > 0:
+            stop = start + 1 + int(made.lognormal(5.5, 1.2))
+            text = " ".join([words[pick] for pick in picks[start:stop]])
+            line = json.dumps({"id": f"{name}-{number}", "text": text})
+            yield f"{line}\n"
+            start, number, remaining = stop, number + 1, remaining - len(line)
+
+
 def make_sources(folder: Path, megabytes: float, format_name: str) -> list[Path]:
     """Return tokens folders of the sources, made unless they are there."""
-    tokenizer = folder / "tokenizer"
-    syllables = [a + b for a in "bcdfghklmnprstvw" for b in ("a", "e", "in", "o", "ur")]
-    words = random.Random(0)
-    known = ["".join(words.choices(syllables, k=words.randint(1, 4))) for _ in range(50_000)]
-    weights = [1 / rank for rank in range(1, len(known) + 1)]
-    folders = []
+    folder.mkdir(parents=True, exist_ok=True)
+    tokenizer, corpus = folder / "tokenizer", folder / "corpus.jsonl"
+    made = []
     for name, share in SHARES.items():
-        tokens = folder / f"{name}-{megabytes:g}-{format_name}"
-        folders.append(tokens)
-        if (tokens / "__manifest").exists():
+        made.append(folder / f"{name}-{megabytes:g}-{format_name}")
+        if (made[-1] / MANIFEST_FILE).exists():
             continue
-        corpus = folder / f"{name}-{megabytes:g}.jsonl"
-        folder.mkdir(parents=True, exist_ok=True)
-        made = random.Random(name)
         with corpus.open("w") as file:
-            number = 0
-            while file.tell() < share * megabytes * 1e6:
-                for text in (made.choices(known, weights, k=100_000) for _ in range(10)):
-                    at = 0
-                    while at < len(text):
-                        stop = at + 1 + int(made.lognormvariate(5.5, 1.2))
-                        row = {"id": f"{name}-{number}", "text": " ".join(text[at:stop])}
-                        file.write(f"{json.dumps(row)}\n")
-                        at, number = stop, number + 1
-        if not tokenizer.exists():
+            file.writelines(documents(name, share * megabytes))
+        if not (tokenizer / TOKENIZER_FILE).exists():
             run("train", "--input", corpus, "--vocab-size", 32_000, "--special-token", END,
                 "--output", tokenizer)  # fmt: skip
         run("tokenize", "--input", corpus, "--tokenizer", tokenizer, "--append", END,
-            "--format", format_name, "--output", tokens)  # fmt: skip
+            "--format", format_name, "--output", made[-1])  # fmt: skip
         corpus.unlink()
-    return folders
+    return made
 
 
 def run(*arguments: object) -> None:

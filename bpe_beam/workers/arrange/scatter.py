@@ -39,14 +39,14 @@ if TYPE_CHECKING:
 
 BUFFER_BYTES = 32 << 20  # the bytes of slices that a worker has in memory before it writes them
 
-_MAX_UNUSED_BYTES = 128 << 20
+MAX_UNUSED_BYTES = 128 << 20
 """The freed bytes that malloc may keep while slices are written: two workers free about as much.
 Getting the buffers of each shard from the system again takes a quarter of the job's system time."""
 
 
 def scatter_shard(task: ArrangeTask, element: str) -> TaskResult:
     """Write the block file of a shard's documents, and the receipt; the output is its URL."""
-    release_unused_memory(_MAX_UNUSED_BYTES)
+    release_unused_memory(MAX_UNUSED_BYTES)
     shard = json_structs.decode(element, DocumentsShard)
     folder = task.folder
     require_visible(folder.storage, folder.url, task.documents)

@@ -23,7 +23,12 @@ from bpe_beam.shards.mixture_documents import sources_of
 from bpe_beam.shards.shard_rows import PartTexts, SourceTotals
 from bpe_beam.workers.arrange.measure import part_task
 from bpe_beam.workers.arrange.new_shard import check_block_files
-from bpe_beam.workers.arrange.scatter import BlockFileWriter, id_column, layout_of
+from bpe_beam.workers.arrange.scatter import (
+    MAX_UNUSED_BYTES,
+    BlockFileWriter,
+    id_column,
+    layout_of,
+)
 from bpe_beam.workers.arrange.task import LABELS, STAGE, DocumentsShard
 from bpe_beam.workers.mix.task import (
     InputShard,
@@ -96,7 +101,7 @@ def scatter_taken(task: MixTask, known: list[str], placed: list[str], element: s
     """Write the block file of the taken documents of a shard, the counts of their tokens, and the
     receipt; the output is the block file's URL.
     """
-    release_unused_memory()
+    release_unused_memory(MAX_UNUSED_BYTES)
     shard = json_structs.decode(element, InputShard)
     source, folder, arrange = task.folders[shard.folder], task.folder, task.arrange
     require_visible(folder.storage, folder.url, source.url)
