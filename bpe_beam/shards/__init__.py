@@ -71,7 +71,9 @@ def open(
     from bpe_beam.shards.mixed_reader import open_mixture
 
     pairs: list[tuple[str | None, Any]]
-    pairs = [*url.items()] if isinstance(url, Mapping) else [(None, url)]
+    pairs = (
+        [(str(n), each) for n, each in url.items()] if isinstance(url, Mapping) else [(None, url)]
+    )
     folders = [
         (name, path_name(each, "url"))
         for name, value in pairs

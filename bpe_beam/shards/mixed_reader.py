@@ -50,6 +50,7 @@ def open_mixture(
     table, names = _selected(
         storage, mixed.folders, shards, options, [*mixed.sizes], readers[0].vocab_size
     )
+    tables.refuse_nothing(int(table["length"].sum()))
     return TokenDataset(
         reader := MixedReader(readers, shards, table, names),
         Order.of_all(reader.documents),

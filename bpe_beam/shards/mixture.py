@@ -210,16 +210,21 @@ def _pairs(texts: Iterable[str], name: str, named: bool) -> tuple[tuple[str, str
 
 
 PARSERS: Mapping[str, Any] = {
-    "tokens": lambda texts: parse_tokens(*texts),
+    "tokens": lambda texts: parse_tokens(_only("tokens", texts)),
     "share": parse_share,
     "tokens_of": lambda texts: parse_amounts(texts, "tokens_of", named=True),
     "max_epochs": parse_epochs,
     "skip_tokens": lambda texts: parse_amounts(texts, "skip_tokens"),
-    "seed": lambda texts: parse_seed(*texts),
-    "duplicates": lambda texts: _chosen("duplicates", DUPLICATES, *texts),
-    "identity": lambda texts: _chosen("identity", IDENTITIES, *texts),
+    "seed": lambda texts: parse_seed(_only("seed", texts)),
+    "duplicates": lambda texts: _chosen("duplicates", DUPLICATES, _only("duplicates", texts)),
+    "identity": lambda texts: _chosen("identity", IDENTITIES, _only("identity", texts)),
 }
 """Functions that return the value of an option by a list of texts."""
+
+
+def _only(name: str, texts: Sequence[str]) -> str:
+    require(len(texts) == 1, f"must be one value, got {len(texts)}", name)
+    return texts[0]
 
 
 def parse_seed(text: str) -> int:
@@ -282,9 +287,8 @@ def read_mixture(storage: Storage, url: str) -> MixtureOptions:
             raise UsageError(f"{where}: {key} must be one of {names}{did_you_mean(key, PARSERS)}")
         try:
             values[key] = PARSERS[key](texts)
-        except (UsageError, TypeError) as error:
-            reason = error.problem if isinstance(error, UsageError) else "must be one value"
-            raise UsageError(f"{where}: {key} {reason}") from None
+        except UsageError as error:
+            raise UsageError(f"{where}: {key} {error.problem}") from None
     return MixtureOptions(**values)
 
 

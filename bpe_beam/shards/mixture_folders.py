@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from bpe_beam.errors import UsageError
+from bpe_beam.errors import UsageError, require
 from bpe_beam.folders import folder_checks
 from bpe_beam.folders.receipts import side_by_side
 from bpe_beam.shards.folder_reader import finished_manifest
@@ -46,6 +46,7 @@ def mixed_folders(storage: Storage, named: Sequence[tuple[str | None, str]]) -> 
     Raises:
         UsageError: The folders cannot be mixed, with the parameter `folders`.
     """
+    require(bool(named), "must have a folder", "folders")
     typed = [folder for _, folder in named]
     folder_checks.refuse_twice(typed, "its documents would appear twice")
     short = folder_checks.short_names(typed)

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from bpe_beam.errors import UsageError
+from bpe_beam.errors import DataError, UsageError
 from bpe_beam.messages import first_few
 from bpe_beam.shards.document_batches import DocumentBatch, bounds_of
 from bpe_beam.shards.mixture import SourcePart
@@ -97,6 +97,14 @@ def refuse_too_many(
         + "".join(f"\n  {line}" for line in shown),
         remedy="take fewer tokens, or give more {max_epochs}",
     )
+
+
+def refuse_nothing(tokens: int) -> None:
+    """Refuse a mixture without tokens."""
+    if not tokens:
+        raise DataError(
+            "no document with tokens begins in the tokens to take", remedy="take more tokens"
+        )
 
 
 # ---- hashes ----

@@ -117,3 +117,25 @@ def test_folders_of_a_source_and_globs(folders: dict[str, Path], tmp_path: Path)
         assert [ids.tolist() for ids in data] == written
     with pytest.raises(UsageError, match="named twice"):
         bpe_beam.shards.open([folders["web"], folders["web"]], mixture=mixture)
+
+
+@pytest.mark.parametrize(
+    ("mixture", "error", "said"),
+    [
+        ({"tokens": 0}, UsageError, "tokens must be at least 1, got 0"),
+        ({"tokens": [1, 2]}, UsageError, "tokens must be one value, got 2"),
+        ({"tokens": float("nan")}, UsageError, "got 'NaN'"),
+        ({"tokens_of": {"web": 0}}, UsageError, "must be numbers above 0, got 0 for web"),
+        ({"tokens": 1, "skip_tokens": 1}, DataError, "no document with tokens begins in"),
+    ],
+)
+def test_wrong_options(
+    folders: dict[str, Path], mixture: dict[str, object], error: type[Exception], said: str
+) -> None:
+    with pytest.raises(error, match=said):
+        bpe_beam.shards.open({"web": folders["web"]}, mixture=mixture)
+
+
+def test_a_mixture_has_a_folder() -> None:
+    with pytest.raises(UsageError, match="url must have a folder"):
+        bpe_beam.shards.open({"web": []}, mixture={"tokens": 1})

@@ -185,10 +185,8 @@ class MixSteps(ArrangedShards):
             self._launch(steps, len(elements))
         receipts = folder.all_receipts(names)
         self._selected = [receipts[name] for name in names]
-        if not any(each.read_stats(MeasureStats).parts[0].tokens for each in self._selected):
-            raise DataError(
-                "no document with tokens begins in the tokens to take", remedy="take more tokens"
-            )
+        measured = (each.read_stats(MeasureStats) for each in self._selected)
+        tables.refuse_nothing(sum(each.parts[0].tokens for each in measured))
         self._measured = planning.Measured(self._task, self._selected)
         rows = self._measured.rows(folder)
         if not all(rows):

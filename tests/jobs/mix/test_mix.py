@@ -20,6 +20,7 @@ from killed_jobs import kill_between
 from made_text import documents, write
 from read_back import read_shards, tree, without_job
 from reference_mix import Document, Part, mixed
+from token_folders import write_folder
 
 import bpe_beam
 from bpe_beam.shards import mixture
@@ -461,11 +462,12 @@ def test_folders_that_cannot_be_mixed(ground: Ground, tmp_path: Path) -> None:
     run_whole("tokenize", *corpus, *tokenizer, "--append", END, *SEQUENCES, "--output", packed)
     for folder, code, said in (
         (other, 2, "append"),
+        (write_folder(tmp_path / "tokenizer", "parquet", [[[1]]]), 2, "differs:\n  tokenizer: "),
         (packed, 2, "which has sequences"),
         (ground.of("web"), 2, "named twice"),
         (ground.folder / "tok", 2, "holds a tokenizer, not shards"),
         (unfinished, 1, "not finished: the job failed, was interrupted or is running; run it"),
-        (unfinished / "none", 1, "cannot read"),
+        (tmp_path / "none", 1, "cannot read"),
     ):
         inputs = [*ground.inputs("web"), f"web={folder}"]
         ran = run("mix", "--input", *inputs, "--tokens", 50, "--output", tmp_path / "out")
@@ -480,8 +482,15 @@ def test_damaged_shards_are_named(ground: Ground, tmp_path: Path) -> None:
     data = bytearray(shard.read_bytes())
     data[10] ^= 1
     shard.write_bytes(data)
-    ran = run("mix", "--input", folder, "--tokens", 500, "--output", tmp_path / "out")
+    command = ("mix", "--input", f"web={folder}", "--tokens", 500, "--output", tmp_path / "out")
+    ran = run(*command)
     assert (ran.code, shard.name in ran.message) == (1, True), ran.message
+    assert f"bpe-beam verify {folder} shows what is damaged" in ran.message
+    data[10] ^= 1
+    shard.write_bytes(data)
+    run_whole(*command)
+    mix(ground, tmp_path / "whole", "--tokens", 500, inputs=[f"web={folder}"])
+    assert tree(tmp_path / "out") == tree(tmp_path / "whole")
 
 
 def test_small_budgets_are_told(ground: Ground, tmp_path: Path) -> None:
