@@ -49,8 +49,8 @@ class Seams {
       return std::uint32_t{static_cast<unsigned char>(word[i])};
     };
     const std::uint32_t middle = byte(at - 1) << 8 | byte(at);
-    if ((pairs_[middle / 64] >> (middle % 64) & 1) == 0) return false;
     if ((singles_[middle / 64] >> (middle % 64) & 1) != 0) return true;
+    if ((pairs_[middle / 64] >> (middle % 64) & 1) == 0) return false;
     const bool two_before = at >= 2;
     const bool two_after = at + 1 < word.size();
     const std::uint32_t before = two_before ? byte(at - 2) : 0;
