@@ -15,6 +15,7 @@ from bpe_beam.jobs import mix as job
 from bpe_beam.progress import Progress
 from bpe_beam.settings.mix import MixSettings
 from bpe_beam.shards.mixture import texts_of
+from bpe_beam.shards.mixture_folders import check_name
 
 _AMOUNTS = ("share", "tokens_of", "max_epochs", "skip_tokens")
 
@@ -81,6 +82,8 @@ def _typed(folders: Any) -> list[str]:
     if not isinstance(folders, Mapping):
         several = [folders] if isinstance(folders, (str, os.PathLike)) else folders
         return [os.fspath(folder) for folder in several]
+    for name in folders:
+        check_name(str(name))
     return [
         f"{name}={os.fspath(folder)}"
         for name, own in folders.items()

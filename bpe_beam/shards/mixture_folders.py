@@ -37,6 +37,15 @@ class MixedFolders(Struct, frozen=True):
         return self.manifests[0]
 
 
+def check_name(name: str | None) -> None:
+    """Refuse a source that NAME=FOLDER cannot name."""
+    require(
+        name is None or (name != "" and "=" not in name),
+        f"must have names of sources without =, got {name!r}",
+        "folders",
+    )
+
+
 def mixed_folders(storage: Storage, named: Sequence[tuple[str | None, str]]) -> MixedFolders:
     """Return the folders that pairs of a source, or None, and a folder mean.
 
@@ -47,6 +56,8 @@ def mixed_folders(storage: Storage, named: Sequence[tuple[str | None, str]]) -> 
         UsageError: The folders cannot be mixed, with the parameter `folders`.
     """
     require(bool(named), "must have a folder", "folders")
+    for name, _ in named:
+        check_name(name)
     typed = [folder for _, folder in named]
     folder_checks.refuse_twice(typed, "its documents would appear twice")
     short = folder_checks.short_names(typed)

@@ -136,6 +136,23 @@ def test_wrong_options(
         bpe_beam.shards.open({"web": folders["web"]}, mixture=mixture)
 
 
+def test_names_of_sources(folders: dict[str, Path], tmp_path: Path) -> None:
+    named = {"org/web": folders["web"], "网": folders["code"]}
+    mixture = {"tokens_of": {"org/web": 300, "网": 200}}
+    bpe_beam.mix(named, output=tmp_path / "out", format="parquet", **mixture)
+    written = bpe_beam.shards.open(tmp_path / "out")
+    data = bpe_beam.shards.open(named, mixture=mixture)
+    sources = [written.labels(at)["source"] for at in range(len(written))]
+    assert sources == [data.labels(at)["source"] for at in range(len(data))]
+    assert {*sources} == {"org/web", "网"}
+    for name in ("a=b", ""):
+        said = f"must have names of sources without =, got '{name}'"
+        with pytest.raises(UsageError, match=said):
+            bpe_beam.mix({name: folders["web"]}, output=tmp_path / "no", tokens=9)
+        with pytest.raises(UsageError, match=said):
+            bpe_beam.shards.open({name: folders["web"]}, mixture={"tokens": 9})
+
+
 def test_a_mixture_has_a_folder() -> None:
     with pytest.raises(UsageError, match="url must have a folder"):
         bpe_beam.shards.open({"web": []}, mixture={"tokens": 1})

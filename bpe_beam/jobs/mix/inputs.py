@@ -19,7 +19,9 @@ def read_inputs(settings: MixSettings, storage: Storage) -> MixedFolders:
 def _named(value: str, storage: Storage) -> tuple[str | None, str]:
     """Return the name and the folder of NAME=FOLDER; without a name it is None."""
     name, equals, folder = value.partition("=")
-    if not (equals and name and folder) or "/" in name or storage.exists(value):
+    if not (equals and name and folder) or storage.exists(value):
+        return None, value
+    if "/" in name and not storage.exists(folder):  # a glob such as data/lang=*/tokens
         return None, value
     return name, folder
 
