@@ -68,8 +68,8 @@ class RangeFile:
     def __init__(self, storage: Storage, url: str) -> None:
         self.url = redact(url)
         self.opened_again = partial(RangeFile, storage, url)
-        self.size = storage.size(url)
-        self._file = storage.open(url)
+        stored, self._file = storage.open_with_stat(url)
+        self.size = stored.size
 
     def close(self) -> None:
         """Close the file."""

@@ -485,11 +485,11 @@ class Broken:
 class BrokenStorage(Storage, frozen=True):
     failing: str = "none"
 
-    def open(self, url: str) -> Any:
-        file = super().open(url)
+    def open_with_stat(self, url: str) -> Any:
+        stored, file = super().open_with_stat(url)
         if not url.endswith((".bin", ".idx")):
-            return file
-        return Broken(file, url.endswith(self.failing))
+            return stored, file
+        return stored, Broken(file, url.endswith(self.failing))
 
 
 def test_a_store_that_fails_is_a_problem_not_a_crash(tmp_path: Path) -> None:
