@@ -297,10 +297,10 @@ class WordCache {
     return offset;
   }
 
-  /// Doubles the table in place: the new half of its memory is touched for the first time.
+  /// Enlarges the table four times, in place: only its new memory is touched for the first time.
   void grow() {
     const std::size_t old_sets = sets_count();
-    finder_.mask_ = 2 * old_sets - 1;
+    finder_.mask_ = std::min(4 * old_sets, most_sets_) - 1;
     used_ = 0;
 #if defined(MADV_HUGEPAGE)
     // With ordinary pages a quarter of the time goes into address translation. The call may fail if
