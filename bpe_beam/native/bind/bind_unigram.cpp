@@ -102,15 +102,15 @@ class PySegments {
              bool by_script, std::size_t max_characters)
       : data_(data) {
     const SegmentCutter cutter(span_of(kept), by_script, max_characters);
+    SegmentTable table;
     each_word(data_, offsets, counts, [&](std::string_view word, std::int64_t count) {
       if (count == 0) return;
       cutter.cut(word, [&](std::string_view text, std::uint32_t follower) {
-        segments_.push_back(
-            {text.data(), static_cast<std::uint32_t>(text.size()), follower, count});
+        table.add({text.data(), static_cast<std::uint32_t>(text.size()), follower, count});
       });
     });
     const py::gil_scoped_release release;
-    segments_ = joined_segments(std::move(segments_));
+    segments_ = table.sorted();
   }
 
   [[nodiscard]] std::span<const Segment> segments() const { return segments_; }

@@ -123,29 +123,75 @@ class SegmentCutter {
   std::uint8_t inherited_ = script_of(0x300);
 };
 
-/// The segments of words, sorted by their bytes, and equal ones joined.
-inline std::vector<Segment> joined_segments(std::vector<Segment> segments) {
-  std::vector<std::pair<std::uint64_t, std::size_t>> order;
-  order.reserve(segments.size());
-  for (std::size_t i = 0; i < segments.size(); ++i) {
-    order.emplace_back(leading_bytes(segments[i].text()), i);
-  }
-  std::sort(order.begin(), order.end(), [&](const auto& a, const auto& b) {
-    if (a.first != b.first) return a.first < b.first;
-    return segments[a.second].text() < segments[b.second].text();
-  });
-  std::vector<Segment> joined;
-  for (const auto& [key, i] : order) {
-    const Segment& next = segments[i];
-    if (joined.empty() || joined.back().text() != next.text()) {
-      joined.push_back(next);
-      continue;
+/// Joins equal segments.
+class SegmentTable {
+ public:
+  void add(const Segment& segment) {
+    if (2 * segments_.size() >= slots_.size()) grow();
+    const std::uint64_t hash = hash_bytes(segment.text(), seed_);
+    Slot& slot =
+        slot_of(hash, [&](std::size_t i) { return segments_[i].text() == segment.text(); });
+    if (slot.next == 0) {
+      segments_.push_back(segment);
+      slot = {hash, segments_.size()};
+      return;
     }
-    joined.back().count += next.count;
-    joined.back().follower = common_follower(joined.back().follower, next.follower);
+    Segment& known = segments_[slot.next - 1];
+    known.count += segment.count;
+    known.follower = common_follower(known.follower, segment.follower);
   }
-  joined.shrink_to_fit();
-  return joined;
+
+  /// Returns the segments, sorted by their bytes.
+  [[nodiscard]] std::vector<Segment> sorted() const {
+    std::vector<std::pair<std::uint64_t, std::size_t>> order;
+    order.reserve(segments_.size());
+    for (std::size_t i = 0; i < segments_.size(); ++i) {
+      order.emplace_back(leading_bytes(segments_[i].text()), i);
+    }
+    std::sort(order.begin(), order.end(), [&](const auto& a, const auto& b) {
+      if (a.first != b.first) return a.first < b.first;
+      return segments_[a.second].text() < segments_[b.second].text();
+    });
+    std::vector<Segment> result;
+    result.reserve(order.size());
+    for (const auto& [key, i] : order) result.push_back(segments_[i]);
+    return result;
+  }
+
+ private:
+  struct Slot {
+    std::uint64_t hash = 0;
+    std::size_t next = 0;  // one more than the number of the segment; 0: the slot is free
+  };
+
+  /// The slot of a hash for whose segment `is_equal(number)` holds, or a free one.
+  template <class Equal>
+  Slot& slot_of(std::uint64_t hash, Equal&& is_equal) {
+    const std::size_t mask = slots_.size() - 1;
+    for (std::size_t at = hash & mask;; at = (at + 1) & mask) {
+      Slot& slot = slots_[at];
+      if (slot.next == 0 || (slot.hash == hash && is_equal(slot.next - 1))) return slot;
+    }
+  }
+
+  void grow() {
+    const std::vector<Slot> before = std::move(slots_);
+    slots_.assign(std::max<std::size_t>(64, 2 * before.size()), {});
+    for (const Slot& slot : before) {
+      if (slot.next != 0) slot_of(slot.hash, [](std::size_t) { return false; }) = slot;
+    }
+  }
+
+  std::vector<Segment> segments_;
+  std::vector<Slot> slots_;
+  std::uint64_t seed_ = table_seed();
+};
+
+/// The segments of words, sorted by their bytes, and equal ones joined.
+inline std::vector<Segment> joined_segments(const std::vector<Segment>& segments) {
+  SegmentTable table;
+  for (const Segment& segment : segments) table.add(segment);
+  return table.sorted();
 }
 
 }  // namespace bpe_beam

@@ -2,7 +2,7 @@
 
 Every pass reads the same slices of the counts, cuts their words into segments, and writes the sums
 of each piece, which the driver adds up (`training/unigram/passes.py` says why they may be added).
-A worker has in memory one partition of the counts, `BATCH_WORDS` of its words, and the pieces.
+A worker has in memory one partition of the counts, a million words, and the pieces.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+import pyarrow as pa
 from msgspec.structs import astuple
 
 from bpe_beam import progress
@@ -26,8 +27,8 @@ from bpe_beam.workers.rounds.task import STAGE, WordBatchTask, WordsTask, once_a
 from bpe_beam.workers.split_task import require_visible, task_name
 from bpe_beam.workers.task_results import TaskResult
 
-BATCH_WORDS = 1 << 20
-"""The words that are cut into segments at once. The sums of all pieces are added after each."""
+BATCH_WORDS = 1 << 19
+"""The words that are cut into segments at once, up to twice as many; then sums are added."""
 
 
 class PassTask(WordsTask, frozen=True):
@@ -87,7 +88,14 @@ def _pass(task: PassTask) -> PiecePass:
 
 
 def _words(task: PassTask, batch: WordBatchTask) -> Iterator[Words]:
+    """Yield the words of a word batch, at least `BATCH_WORDS` at once except for the last."""
+    tables: list[pa.Table] = []
     for part in batch.slices:
         table = part_slice(task, part)
         for begin in range(0, table.num_rows, BATCH_WORDS):
-            yield gather_words([table.slice(begin, BATCH_WORDS)], in_order_of_place=False)
+            tables.append(table.slice(begin, BATCH_WORDS))
+            if sum(map(len, tables)) >= BATCH_WORDS:
+                yield gather_words(tables, in_order_of_place=False)
+                tables.clear()
+    if tables:
+        yield gather_words(tables, in_order_of_place=False)

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 #include <stdexcept>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -72,6 +73,25 @@ void joins_equal_segments() {
   CHECK(joined_segments({}).empty());
 }
 
+void joins_many_segments() {
+  const std::string text = "abacabadabacabaeabacabadabacaba";
+  std::map<std::string_view, std::int64_t> expected;
+  std::vector<Segment> segments;
+  for (std::uint32_t size = 1; size <= text.size(); ++size) {
+    for (std::size_t begin = 0; begin + size <= text.size(); ++begin) {
+      segments.push_back({text.data() + begin, size, 'x', static_cast<std::int64_t>(size + begin)});
+      expected[segments.back().text()] += segments.back().count;
+    }
+  }
+  const auto joined = joined_segments(segments);
+  CHECK(joined.size() == expected.size());
+  std::size_t i = 0;
+  for (const auto& [bytes, count] : expected) {
+    CHECK(joined[i].text() == bytes && joined[i].count == count);
+    ++i;
+  }
+}
+
 void counts_characters() {
   CharacterCounts counts;
   counts.add("a\u00e9a\xFF", 5);
@@ -97,6 +117,7 @@ int main() {
   cuts_at_characters_that_are_not_kept();
   cuts_long_segments();
   joins_equal_segments();
+  joins_many_segments();
   counts_characters();
   compares_leading_bytes();
 }
