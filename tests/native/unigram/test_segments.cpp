@@ -3,8 +3,8 @@
 
 #include <cstdint>
 #include <limits>
-#include <stdexcept>
 #include <map>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
