@@ -298,7 +298,8 @@ class CorpusJob(ABC, Generic[S, M]):
             for task, split in zip(names, splits, strict=True)
             if split.index not in remaining.done
         }
-        before = remaining.plan.size - sum(sizes.values())
+        # Not the rest of the corpus's size: a sample has few of its bytes.
+        before = sum(split.size for split in splits if split.index in remaining.done)
 
         def watch() -> None:
             finished = remaining.run.finished_tasks()
