@@ -134,7 +134,7 @@ class RealNames:
             return url, url
         if url not in self._names:
             entry = self.entry(url)
-            linked = is_local(url) and os.path.islink(entry)  # noqa: PTH114 (Path takes longer)
+            linked = os.path.islink(entry)  # noqa: PTH114 (Path takes longer)
             self._names[url] = entry, os.path.realpath(entry) if linked else entry
         return self._names[url]
 
