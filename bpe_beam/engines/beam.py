@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _now = time.monotonic
 _WATCH_SECONDS = 2.0
 _WATCH_REST = 5
-"""The pause after a look, in times that the look took."""
+"""The pause after a look, as a multiple of the time that the look took."""
 _REST_SECONDS = 10
 _IDLE_SECONDS = 10.0
 """How long no task runs before that is shown; between two steps none may run for a moment."""

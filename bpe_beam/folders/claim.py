@@ -268,16 +268,14 @@ class _Claim(msgspec.Struct):
     def _damaged(self, files: list[FileInfo]) -> list[FileInfo]:
         """Return the files that are missing or have changed."""
         folder = self.folder
-        damaged = [
-            file for file in files if file.name not in self.present or not folder.has_size(file)
-        ]
-        if damaged:
+        whole = folder.have_sizes(files)
+        if damaged := [file for file, same in zip(files, whole, strict=True) if not same]:
             return damaged
         # Files that were not forced to disk may be incomplete after a power cut.
         if folder.storage.synced:
             files = to_hash(files, HASHED_BYTES if is_local(folder.url) else 0)
-        same = side_by_side(folder.matches, files)
-        return [file for file, whole in zip(files, same, strict=True) if not whole]
+        whole = side_by_side(folder.matches, files)
+        return [file for file, same in zip(files, whole, strict=True) if not same]
 
     def refuse_others(self, url: str, *, allow_other: bool, is_of_a_job: bool) -> None:
         """Refuse a folder that this job must not use; nothing has been changed yet."""

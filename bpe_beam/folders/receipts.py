@@ -106,8 +106,7 @@ class TaskFolder:
 
     def remove(self, names: Iterable[str]) -> None:
         urls = [self.path(name) for name in names]
-        if not self.storage.remove_all(urls):
-            self.request_each(self.storage.remove, urls)
+        self.request_each(self.storage.remove, self.storage.remove_all(urls))
 
     def request_each(self, call: Callable[[S], T], items: Iterable[S]) -> list[T]:
         """Return the result of a call for each item, in the order of the items.
@@ -123,7 +122,8 @@ class TaskFolder:
     def have_sizes(self, files: Sequence[FileInfo]) -> list[bool]:
         """Return which files exist and have their sizes.
 
-        Cost: one request a file, or a listing of their folders for many files of a store.
+        Cost: one request a file, or a listing of their folders for many files of a store. A listing
+        may be late, so the files that it does not have in their sizes are asked for.
         """
         if len(files) <= _MANY or is_local(self.url):
             return self.request_each(self.has_size, files)
@@ -133,7 +133,9 @@ class TaskFolder:
             listed = self.storage.expand(self.storage.join(inside, "*"))
             prefix = f"{folder}/" if folder else ""
             sizes |= {prefix + each.url.rpartition("/")[2]: each.size for each in listed}
-        return [sizes.get(file.name) == file.bytes for file in files]
+        unlisted = [file for file in files if sizes.get(file.name) != file.bytes]
+        asked = dict(zip(unlisted, self.request_each(self.has_size, unlisted), strict=True))
+        return [asked.get(file, True) for file in files]
 
     def has_size(self, file: FileInfo) -> bool:
         """Return whether a file exists and has its size. Cost: one request."""

@@ -20,7 +20,7 @@ from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.job_json import JobRecord
 from bpe_beam.folders.receipts import WORK, Receipt, TaskFolder, receipt_name, side_by_side, task_of
 from bpe_beam.storage import Storage
-from bpe_beam.storage.names import attempted_name
+from bpe_beam.storage.names import attempted_name, escape_glob, is_local
 
 _RUN = re.compile(r"run-[0-9a-f]{12}")
 
@@ -216,6 +216,9 @@ def remove_all_in(storage: Storage, url: str) -> None:
     if storage.is_link(url):
         storage.remove(url)
         return
+    if not is_local(url):  # the loop below asks two requests for each file
+        files = storage.expand(storage.join(escape_glob(url), "**"))
+        side_by_side(storage.remove, storage.remove_all([file.url for file in files]))
     for name in storage.list_names(url):
         inside = storage.join(url, name)
         if storage.is_folder(inside) and not storage.is_link(inside):

@@ -248,11 +248,9 @@ class Storage(Struct, frozen=True, dict=True):
         """Remove a file; do nothing if it does not exist."""
         self._ask("remove", url, lambda store: store.remove(url))
 
-    def remove_all(self, urls: Sequence[str]) -> bool:
-        """Remove files by few requests; return False if their store has no such request."""
-        if not urls or is_local(urls[0]):
-            return False
-        return self._ask("remove", urls[0], lambda _: self.remote.remove_all(urls))
+    def remove_all(self, urls: Sequence[str]) -> list[str]:
+        """Remove files of a folder by few requests; return those that must be removed singly."""
+        return self.remote.remove_all(urls) if urls and not is_local(urls[0]) else [*urls]
 
     def make_folder(self, url: str, *, synced: bool = True) -> None:
         """Make a folder and those above it, where the store has folders."""

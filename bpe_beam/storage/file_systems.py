@@ -160,7 +160,11 @@ def _with_time_limits(protocol: str, settings: Mapping[str, Any]) -> Mapping[str
     connections.
     """
     if protocol == "s3":
-        config = {"max_pool_connections": REQUESTS_AT_ONCE, **settings.get("config_kwargs", {})}
+        from fsspec.config import conf  # whose `config_kwargs` an option would replace
+
+        config: dict[str, Any] = {"max_pool_connections": REQUESTS_AT_ONCE}
+        for each in (conf.get("s3", {}), settings):
+            config |= each.get("config_kwargs") or {}
         return {**settings, "config_kwargs": config}
     if protocol in AZURE:
         return {"read_timeout": SILENCE_SECONDS, **settings}

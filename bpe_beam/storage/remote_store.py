@@ -36,7 +36,7 @@ from bpe_beam.storage.remote_file import (
     open_reader,
     read_range,
 )
-from bpe_beam.storage.retry import CONNECTING, may_pass, retried
+from bpe_beam.storage.retry import CONNECTING, is_unreadable, may_pass, retried
 from bpe_beam.storage.stored_file import LinkReport, StoredFile, stored_file
 from bpe_beam.storage.uploading import Upload
 from bpe_beam.storage.web import open_web, web_info
@@ -53,7 +53,7 @@ class RemoteStore:
     """Object stores, web servers and the other file systems of fsspec.
 
     It has methods of `Storage`, which documents them. `Storage` calls them again after errors
-    that may pass, except `open_with_stat`, `create` and `move`.
+    that may pass, except `open_with_stat`, `create`, `move` and `remove_all`.
     """
 
     options: Mapping[str, Mapping[str, Any]] = field(repr=False, hash=False)
@@ -204,23 +204,26 @@ class RemoteStore:
         with contextlib.suppress(FileNotFoundError):
             fs.rm_file(path)
 
-    def remove_all(self, urls: Sequence[str]) -> bool:
-        fs = self.connect(urls[0])[0]
-        if protocol_of(urls[0]) != "s3" or not hasattr(fs, "call_s3"):
-            return False
+    def remove_all(self, urls: Sequence[str]) -> list[str]:
+        """See `Storage`; this repeats each of its requests by itself."""
+        fs: Any = self.connect(urls[0])[0] if protocol_of(urls[0]) == "s3" else None
+        if not hasattr(fs, "call_s3"):
+            return [*urls]
+        remaining: list[str] = []
         for start in range(0, len(urls), _REMOVED_AT_ONCE):
-            paths = [fs.split_path(store_path(url)) for url in urls[start:][:_REMOVED_AT_ONCE]]
-            keys = [{"Key": key} for _, key, *_ in paths]
-            named = {"Objects": keys, "Quiet": True}
-            try:
-                answer = fs.call_s3("delete_objects", Bucket=paths[0][0], Delete=named)
-            except Exception as error:
-                if may_pass(error):
-                    raise
-                return False  # some servers of S3 have no such request
-            if answer.get("Errors"):
-                return False
-        return True
+            by_key = {
+                fs.split_path(store_path(url))[1]: url
+                for url in urls[start : start + _REMOVED_AT_ONCE]
+            }
+            bucket = fs.split_path(store_path(urls[start]))[0]
+            with named_errors("remove", urls[start], self.secrets):
+                answer = retried(partial(_remove_objects, fs, bucket, [*by_key]))
+            if answer is None:
+                return [*remaining, *urls[start:]]
+            failed = {each.get("Key") for each in answer.get("Errors", ())}
+            is_clear = failed <= by_key.keys()
+            remaining += [url for key, url in by_key.items() if key in failed or not is_clear]
+        return remaining
 
     def make_folder(self, url: str, *, synced: bool) -> None:
         if protocol_of(url) not in OBJECT_STORES:
@@ -269,6 +272,17 @@ class RemoteStore:
     def _open_ranges(self, url: str) -> RangeSource:
         fs, path = self.connect(url, known=True)
         return open_web(fs, path) if protocol_of(url) in WEB else open_ranges(fs, path, url)
+
+
+def _remove_objects(fs: Any, bucket: str, keys: Sequence[str]) -> Mapping[str, Any] | None:
+    """Return the answer to a removal of objects; None if the server has no such request."""
+    objects = {"Objects": [{"Key": key} for key in keys], "Quiet": True}
+    try:
+        return cast(Mapping[str, Any], fs.call_s3("delete_objects", Bucket=bucket, Delete=objects))
+    except Exception as error:
+        if may_pass(error) and not is_unreadable(error):  # some servers answer without content
+            raise
+        return None
 
 
 def _copy_and_remove(

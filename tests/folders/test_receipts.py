@@ -9,9 +9,11 @@ import threading
 from pathlib import Path
 
 import pytest
-from output_folders import claim, write_piece
+from output_folders import claim, restore, run_job, write_piece
 
+from bpe_beam.folders import claim as claim_module
 from bpe_beam.folders import receipts
+from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.receipts import TaskFolder
 from bpe_beam.storage import Storage
 
@@ -80,3 +82,28 @@ def test_few_requests_to_a_local_disk_need_no_threads(
     assert [number for number, _ in found] == [0, 1, 2, 3]
     assert own not in {thread for _, thread in found}
     assert remote.request_each(waiting, range(2)) == [0, 1]
+
+
+def test_a_listing_tells_of_many_files_and_may_be_late(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(receipts, "_MANY", 0)
+    for module in (receipts, claim_module):
+        monkeypatch.setattr(module, "is_local", lambda _: False)
+    url = str(tmp_path / "out")
+    run_job(url)
+    asked: list[str] = []
+    has_size = TaskFolder.has_size
+
+    def ask(self: TaskFolder, file: FileInfo) -> bool:
+        asked.append(file.name)
+        return has_size(self, file)
+
+    monkeypatch.setattr(TaskFolder, "has_size", ask)
+    folder = claim(url, restore=restore)
+    assert folder.finished
+    assert asked == []
+    Storage().write_bytes(f"{url}/late", b"x")
+    monkeypatch.setattr(Storage, "expand", lambda *_: [])
+    files = [FileInfo.of("late", b"x"), FileInfo.of("missing", b"")]
+    assert folder.have_sizes(files) == [True, False]

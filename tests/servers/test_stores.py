@@ -18,6 +18,7 @@ from bpe_beam.errors import DataError
 from bpe_beam.folders import receipts
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.receipts import TaskFolder
+from bpe_beam.folders.run_folder import remove_all_in
 from bpe_beam.storage.create_exclusive import creates_only, write_once
 from bpe_beam.storage.remote_file import BLOCK
 from bpe_beam.storage.uploading import PART
@@ -302,6 +303,9 @@ def test_many_files_are_looked_at_and_removed_together(
     assert folder.have_sizes([*files, *other]) == [True] * 4 + [False] * 2
     folder.remove([*names[:3], "work/three"])
     assert folder.have_sizes(files) == [False] * 3 + [True]
+    fill(store, folder.url, *names[:2], ".hidden", "work/.c/.d")
+    remove_all_in(store.storage, folder.url)
+    assert store.storage.list_names(folder.url) == []
 
 
 def test_errors_name_the_file(store: Store) -> None:
