@@ -50,14 +50,16 @@ class FolderReader:
 
     windows: tuple[OpenedWindow, ...] | None
 
-    def __init__(self, storage: Storage, url: str, memory: int) -> None:
+    def __init__(
+        self, storage: Storage, url: str, memory: int, manifest: Manifest | None = None
+    ) -> None:
         self.url = absolute(url)
         self._storage, self._memory = storage, memory
         # Rows of the manifests, without what workers that get a copy do not need, each with the
         # folder of its files.
         self._entries: list[tuple[str, Shard]] = []
-        if not is_stream(storage, self.url):
-            manifest = finished_manifest(storage, self.url)
+        if manifest is not None or not is_stream(storage, self.url):
+            manifest = manifest or finished_manifest(storage, self.url)
             self.windows = None
             self.content = manifest.content_fingerprint()
             self._add(self.url, manifest)

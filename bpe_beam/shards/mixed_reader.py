@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bpe_beam.errors import parameter_renamed
+from bpe_beam.folders.receipts import side_by_side
 from bpe_beam.shards import mixture_tables as tables
 from bpe_beam.shards import stored_shard
 from bpe_beam.shards.dataset import TokenDataset
@@ -46,7 +47,11 @@ def open_mixture(
         for number, manifest in enumerate(mixed.manifests)
         for shard in manifest.shards
     ]
-    readers = [FolderReader(storage, each.url, memory) for each in mixed.folders]
+    each_memory = memory // len(mixed.folders)  # each reader has a cache of its own
+    readers = side_by_side(
+        lambda pair: FolderReader(storage, pair[0].url, each_memory, pair[1]),
+        [*zip(mixed.folders, mixed.manifests, strict=True)],
+    )
     table, names = _selected(
         storage, mixed.folders, shards, options, [*mixed.sizes], readers[0].vocab_size
     )
@@ -117,7 +122,7 @@ class MixedReader(FolderReader):
         begins = [
             reader.first_document(name) for reader, name in ((readers[n], s) for n, s in shards)
         ]
-        self._folders = np.array([number for number, _ in shards], np.uint16)[table["shard"]]
+        self._folders = np.array([number for number, _ in shards], np.uint32)[table["shard"]]
         self._items = np.array(begins, np.int64)[table["shard"]] + table["index"].astype(np.int64)
         self._sources = table["source"].copy()
         self._bounds = bounds_of(table["length"])

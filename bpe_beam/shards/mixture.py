@@ -324,13 +324,16 @@ def _line(node: Any) -> int:
 # ---- what a manifest says ----
 
 
+Positive = Annotated[int, Meta(ge=1, le=2**63 - 1)]
+
+
 class MixedSource(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A source of a mixture: what was asked of it, and the documents that it had."""
 
-    target: Count
-    max_epochs: Count
+    target: Positive
+    max_epochs: Positive
     documents: Count  # of one epoch, without those for validation and dropped duplicates
-    tokens: Count  # the tokens of these documents
+    tokens: Positive  # the tokens of these documents
     identity: Literal["id", "tokens"]  # what the keys of its documents are made of
     skip: Count = 0
     dropped: Count = 0  # documents that were left out since others have the same tokens

@@ -12,6 +12,7 @@ from read_back import tree
 
 import bpe_beam
 from bpe_beam.errors import DataError, UsageError
+from bpe_beam.shards.block_cache import BlockCache
 
 
 @pytest.fixture(scope="module")
@@ -117,6 +118,21 @@ def test_folders_of_a_source_and_globs(folders: dict[str, Path], tmp_path: Path)
         assert [ids.tolist() for ids in data] == written
     with pytest.raises(UsageError, match="named twice"):
         bpe_beam.shards.open([folders["web"], folders["web"]], mixture=mixture)
+
+
+def test_the_folders_share_the_memory(
+    folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits = []
+    create = BlockCache.__init__
+
+    def recorded(cache: BlockCache, limit: int) -> None:
+        limits.append(limit)
+        create(cache, limit)
+
+    monkeypatch.setattr(BlockCache, "__init__", recorded)
+    bpe_beam.shards.open(folders, mixture=MIXTURES["shares"], memory=30 << 20)
+    assert limits == [10 << 20] * 3
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from bpe_beam.errors import UsageError
 from bpe_beam.shards.mixture import (
+    MixedSource,
     MixtureOptions,
     SourcePart,
     options_of,
@@ -124,3 +126,11 @@ def test_wrong_files(tmp_path: Path, content: str, said: str) -> None:
     file.write_text(content)
     with pytest.raises(UsageError, match=said):
         read_mixture(Storage(), str(file))
+
+
+@pytest.mark.parametrize("name", ["target", "max_epochs", "tokens"])
+def test_a_manifest_has_no_empty_source(name: str) -> None:
+    values = {"target": 1, "max_epochs": 1, "documents": 1, "tokens": 1, "identity": "id"}
+    msgspec.convert(values, MixedSource)
+    with pytest.raises(msgspec.ValidationError, match=rf">= 1 - at `\$\.{name}`"):
+        msgspec.convert({**values, name: 0}, MixedSource)
