@@ -5,7 +5,7 @@
 
 It makes tokens folders of three sources in FOLDER, unless they are there: 60, 30 and 10 % of so
 many megabytes of text. Then, in turns, `mix` takes all of their documents to packed, shuffled
-shards; and `convert` joins the folders, of which the steps of `tokenize` make the same sequences.
+shards; and `convert` joins the folders, and the steps of `tokenize` make the same sequences.
 Each is a process of its own. It prints the medians of the wall and CPU seconds, the peak memory of
 the process and its children, and the ratios; with `--check`, it fails above that ratio of seconds.
 """

@@ -75,12 +75,12 @@ def learn(
         from bpe_beam.training.unigram.expectation import train_unigram
 
         learned = train_unigram(words, recipe, on_progress, threads=threads)
-        return replace(learned, totals=totals_of(learned, words, recipe))
+        return replace(learned, totals=totals_of(model_of(learned, recipe), words))
     if isinstance(recipe, MinGramRecipe):
         from bpe_beam.training.unigram.fewest_tokens import train_mingram
 
         learned = train_mingram(words, recipe, on_progress, threads=threads)
-        return replace(learned, totals=totals_of(learned, words, recipe))
+        return replace(learned, totals=totals_of(model_of(learned, recipe), words))
     return learn_merges(words, recipe, on_progress, base_tokenizer)
 
 
@@ -120,11 +120,13 @@ def _learn_word_level(words: Words, recipe: WordLevelRecipe) -> native_trainer.T
     return native_trainer.TrainingResult(vocab, (), np.zeros(0, np.int64), totals=totals)
 
 
-def totals_of(
-    learned: native_trainer.TrainingResult, words: Words, recipe: PieceRecipe
-) -> native_trainer.WordTotals:
-    """Return the number of tokens that words become with a vocabulary of pieces."""
-    model = make_model(tokenizer_of(learned, recipe, "none", "none").spec)
+def model_of(learned: native_trainer.TrainingResult, recipe: PieceRecipe) -> _native.Model:
+    """Return the model of a vocabulary of pieces, which any number of threads may use."""
+    return make_model(tokenizer_of(learned, recipe, "none", "none").spec)
+
+
+def totals_of(model: _native.Model, words: Words) -> native_trainer.WordTotals:
+    """Return the number of tokens that words become with a model of pieces."""
     # Without a cache, since no word occurs twice.
     encoder = _native.Encoder(_native.Pipeline([], None, []), model, 0)
     _, ends = encoder.encode_batch(words.data, words.offsets)

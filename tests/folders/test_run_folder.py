@@ -97,7 +97,7 @@ def test_a_file_that_a_run_has_lost_is_made_again(tmp_path: Path, whole: dict[st
 
 
 def test_a_receipt_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A hundred thousand of them take minutes; those of other processes are seen."""
+    """A hundred thousand of them take minutes; receipts that other processes write are seen."""
     folder, run = begun(tmp_path / "out", 0, 1)
     read: list[str] = []
     reading = RunFolder.read_receipt

@@ -291,7 +291,7 @@ class LiveMerges {
   }
 
   /// Merges a long word part by part, each with the last token of the part before it, and puts the
-  /// numbers of the tokens into state.ids. Tokens of which all neighbors fit are the result: no
+  /// numbers of the tokens into state.ids. Tokens that all fit their neighbors are the result: no
   /// merge is the first to cross the boundary of two neighbors, since none crosses it in these two
   /// alone. Where two do not fit, the part is merged with one more token before it. Returns false
   /// if such a part becomes long, or a byte has no token.

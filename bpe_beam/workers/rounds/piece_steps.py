@@ -16,7 +16,7 @@ from msgspec.structs import astuple
 from bpe_beam import progress
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.storage.hashing import read_hashed
-from bpe_beam.training.learn import piece_training, totals_of
+from bpe_beam.training.learn import model_of, piece_training, totals_of
 from bpe_beam.training.merges.native_trainer import WordTotals
 from bpe_beam.training.merges.words import Words, gather_words
 from bpe_beam.training.recipe import MinGramRecipe, UnigramRecipe
@@ -64,10 +64,12 @@ def count_tokens(task: PassTask, element: str) -> TaskResult:
     """Record the number of tokens of a word batch, with the vocabulary of the last pass."""
     batch = WordBatchTask.from_json(element)
     training = piece_training(task.recipe)
-    learned = once_a_round(task, "result", lambda: training.result(_state(task)))
+    model = once_a_round(
+        task, "model", lambda: model_of(training.result(_state(task)), task.recipe)
+    )
     totals = WordTotals(0, 0, 0, 0)
     for words in _words(task, batch):
-        more = totals_of(learned, words, task.recipe)
+        more = totals_of(model, words)
         totals = WordTotals(*map(sum, zip(astuple(totals), astuple(more), strict=True)))
     receipt = task_name("tokens", batch.number, task.word_batches)
     task.folder.write_receipt(receipt, [], totals)

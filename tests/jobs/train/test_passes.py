@@ -82,7 +82,7 @@ def test_killed_at_every_commit(
 def test_killed_in_a_pass_after_some_tasks(
     recipe: PieceRecipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The sums of a pass that was not committed are not added to those of the next run."""
+    """The sums of a pass that was not committed are not added in the next run."""
     counts = counts_folder(tmp_path / "counts", WORDS, "metaspace")
     expected = learn(words_of(WORDS), recipe)
     tasks = [0]
