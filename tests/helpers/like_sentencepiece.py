@@ -1,12 +1,15 @@
 """Unigram training by SentencePiece's own rules, where they differ from ours.
 
-From equal seeds it gives SentencePiece's pieces, but for some by floats. This shows that all other
-rules of docs/algorithm.md are SentencePiece's. The passes over the words are those of the package.
+From equal seeds it gives SentencePiece's pieces, but for some that are expected equally often,
+between which sums of floats decide. This shows that all other rules of docs/algorithm.md are
+SentencePiece's. The passes over the words are the package's.
 
 - A character that is expected less than half a time, or is in no best path, is *dead*: it has a
   low score, and its counts are added to those of the first piece.
 - So are the characters that are not kept.
-- Training ends with the pruning that leaves few enough pieces.
+- There is a pruning at least, and training ends with the one that leaves few enough pieces.
+- Losses and scores are floats. Between equal losses the piece that came first stays: first come
+  the pieces of the greatest weight, after a pruning the characters, then those of greatest loss.
 """
 
 from __future__ import annotations
@@ -35,9 +38,12 @@ class Imitation:
         )  # fmt: skip
         self.texts = [text.decode() for text in self.pieces.texts()]
         self.weights = [low + (high << 64) for low, high in weights.tolist()]
-        self.first = self.texts[int(np.argmax(self.weights))]
+        ranked = sorted(zip(self.weights, self.texts, strict=True), key=lambda p: (-p[0], p[1]))
+        self.ranks = {text: rank for rank, (_, text) in enumerate(ranked)}
+        self.first = ranked[0][1]
         _, numbers = _native.count_characters(words.data, words.offsets, words.counts)
         self.unknown = int(numbers.sum()) - int(alphabet.counts.sum())
+        self.word_counts = words.counts.tolist()
         self.dead: set[str] = set()
         self.scores: dict[str, float] = {}
 
@@ -56,13 +62,13 @@ class Imitation:
             for _ in range(self.recipe.sub_iterations):
                 counts = self._estimate(probabilities)
                 probabilities = self._probabilities()
-            if len(self.texts) - len(self.dead) > desired:
-                self._prune(desired)
-                counts = {text: counts[text] for text in self.texts}
-                probabilities = self._probabilities()
+            self._prune(desired)
+            counts = {text: counts[text] for text in self.texts}
+            probabilities = self._probabilities()
             if len(self.texts) - len(self.dead) <= desired:
                 break
-        order = sorted(counts, key=lambda t: (len(t) > 1, -counts[t], t.encode()))
+        floats = {text: np.float32(self.scores[text]) for text in counts}
+        order = sorted(counts, key=lambda t: (len(t) > 1, -floats[t], t.encode()))
         room = self.recipe.vocab_size - len(self.recipe.reserved)
         return {text: self.scores[text] for text in order[:room]}
 
@@ -100,21 +106,24 @@ class Imitation:
             self.segments, np.array(list(units.values()), np.int64), self.threads
         )
         counts = dict(zip(self.texts, in_paths.tolist(), strict=True))
-        self.dead |= {text for text, n in counts.items() if n == 0 and len(text) == 1}
         counts[self.first] += sum(counts[text] for text in self.dead) + self.unknown
         counts |= dict.fromkeys(self.dead, 0)
         losses = self._losses(units, counts)
         live = len(self.texts) - len(self.dead)
+        self.dead |= {text for text, n in counts.items() if n == 0 and len(text) == 1}
         characters = sum(len(text) == 1 for text in self.texts) - len(self.dead)
         room = max(desired, live * 3 // 4) - characters
-        kept = set(sorted(losses, key=lambda t: (-losses[t], t.encode()))[: max(0, room)])
-        self._keep([text in kept or len(text) == 1 for text in self.texts])
+        order = sorted(losses, key=lambda t: (-losses[t], self.ranks[t]))[: max(0, room)]
+        alone = sorted((text for text in self.texts if len(text) == 1), key=self.ranks.__getitem__)
+        self.ranks = {text: rank for rank, text in enumerate([*alone, *order])}
+        self._keep([text in self.ranks for text in self.texts])
         self.scores = {text: self.scores[text] for text in self.texts}
         self._bury()
 
-    def _losses(self, units: Mapping[str, int], counts: Mapping[str, int]) -> dict[str, float]:
+    def _losses(self, units: Mapping[str, int], counts: Mapping[str, int]) -> dict[str, np.float32]:
         of_dead = counts[self.first]
         total = float(sum(counts.values()))
+        words = float(sum(self.word_counts))
         losses = {}
         for text in self.texts:
             f = float(counts[text])
@@ -124,10 +133,12 @@ class Imitation:
             assert other is not None
             if other[0] > units[text]:
                 continue
-            new_total = log(total + f * float(len(other[1]) - 1))
-            alternative = 0.0
-            for part in reversed(other[1]):
+            new_total = np.float32(log(total + f * float(len(other[1]) - 1)))
+            alternative = np.float32(0)
+            for part in other[1]:
                 n = of_dead if part in self.dead else counts[part]
-                alternative = alternative + (log(float(n) + f) - new_total)
-            losses[text] = f * ((log(f) - log(total)) - alternative)
+                more = log(float(n) + f) - float(new_total)
+                alternative = np.float32(float(alternative) + more)
+            likely = np.float32(log(f) - float(np.float32(log(total))))
+            losses[text] = np.float32(f) / np.float32(words) * (likely - alternative)
         return losses
