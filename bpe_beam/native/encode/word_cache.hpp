@@ -180,6 +180,12 @@ class WordCache {
     const std::size_t past = reinterpret_cast<std::uintptr_t>(memory_.get()) % alignment;
     finder_.sets_ = reinterpret_cast<Set*>(memory_.get() + (alignment - past) % alignment);
     finder_.mask_ = std::min(kFirstSets, most_sets_) - 1;
+#if defined(MADV_HUGEPAGE)
+    // With ordinary pages a quarter of the time goes into address translation, so the first page is
+    // huge, too. The call may fail if the system has no huge pages; the table then uses ordinary
+    // pages.
+    if (alignment == kHugePage) (void)madvise(finder_.sets_, bytes, MADV_HUGEPAGE);
+#endif
   }
 
   /// The entry of a word or part that is not empty. `readable`: how many bytes from word.data() on
@@ -302,12 +308,6 @@ class WordCache {
     const std::size_t old_sets = sets_count();
     finder_.mask_ = std::min(4 * old_sets, most_sets_) - 1;
     used_ = 0;
-#if defined(MADV_HUGEPAGE)
-    // With ordinary pages a quarter of the time goes into address translation. The call may fail if
-    // the system has no huge pages; the table then uses ordinary pages.
-    const std::size_t bytes = sets_count() * sizeof(Set);
-    if (bytes >= 2 * kHugePage) (void)madvise(finder_.sets_, bytes, MADV_HUGEPAGE);
-#endif
     for (std::size_t i = 0; i < old_sets; ++i) {
       const Set old = std::exchange(finder_.sets_[i], {});
       for (const Slot* slot : {&old.first, &old.second}) {
