@@ -41,6 +41,8 @@ from bpe_beam.workers.split_task import task_name
 from bpe_beam.workers.token_counter import added_up, id_columns, token_counts_name
 from bpe_beam.workers.tokenize_split import origin_of
 
+_SMALL_PARTS = 64  # at most so many groups or ranges have a quarter of `tasks.RECORDS`
+
 
 class MixSteps(ArrangedShards):
     """Runs the steps, on the engine of the settings."""
@@ -420,5 +422,10 @@ def _element(value: tasks.InputShard | tasks.Group | tasks.KeyRange) -> str:
 
 
 def _parts_of(documents: int) -> int:
-    """Return the number of groups or ranges of so many documents."""
-    return max(1, -(-documents // tasks.RECORDS))
+    """Return the number of groups or ranges of so many documents.
+
+    Few documents are in small ones, which take less memory. Many are not: each group or range is
+    read from the files of all shards.
+    """
+    small, large = (-(-documents // each) for each in (tasks.RECORDS // 4, tasks.RECORDS))
+    return max(1, large, min(small, _SMALL_PARTS))

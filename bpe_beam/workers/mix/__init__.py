@@ -11,5 +11,5 @@
    shard and writes them in a block for each new shard; `workers/arrange/new_shard.py` writes those.
 
 Ids are read in the first and in the last step only. A worker has the table of a shard, a group or a
-range in memory: some 50 bytes for each document.
+range in memory: some 150 bytes for each document, with the copies in another order.
 """

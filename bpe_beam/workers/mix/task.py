@@ -22,7 +22,8 @@ from bpe_beam.workers.arrange.scatter import BlockFileWriter, block_of
 from bpe_beam.workers.arrange.task import ArrangeTask, PartSums
 
 RECORDS = 1 << 20
-"""The documents of a group of identities, or of a range of keys, about: a worker has them all."""
+"""The documents of a group of identities, or of a range of keys, at most, about: a worker has them
+all."""
 
 
 @dataclass(frozen=True)
