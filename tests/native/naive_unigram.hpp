@@ -171,6 +171,13 @@ inline std::vector<std::string> random_pieces(std::mt19937& random,
   return {pieces.begin(), pieces.end()};
 }
 
+/// The segments of words, sorted by their bytes, and equal ones joined.
+inline std::vector<Segment> joined_segments(const std::vector<Segment>& segments) {
+  bpe_beam::SegmentTable table;
+  for (const Segment& segment : segments) table.add(segment);
+  return table.sorted();
+}
+
 inline bpe_beam::Pieces pieces_of(const std::vector<std::string>& texts) {
   return bpe_beam::Pieces({texts.begin(), texts.end()});
 }

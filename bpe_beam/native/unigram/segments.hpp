@@ -187,11 +187,4 @@ class SegmentTable {
   std::uint64_t seed_ = table_seed();
 };
 
-/// The segments of words, sorted by their bytes, and equal ones joined.
-inline std::vector<Segment> joined_segments(const std::vector<Segment>& segments) {
-  SegmentTable table;
-  for (const Segment& segment : segments) table.add(segment);
-  return table.sorted();
-}
-
 }  // namespace bpe_beam

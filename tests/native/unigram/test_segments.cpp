@@ -10,8 +10,10 @@
 #include <vector>
 
 #include "check.hpp"
+#include "naive_unigram.hpp"
 
 using namespace bpe_beam;
+using naive_unigram::joined_segments;
 
 namespace {
 
