@@ -8,6 +8,7 @@ tests/native/test_native.py
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +22,7 @@ from compiling import (
     Compile,
     compiled_once,
     joined,
+    run_compiler,
     shared_folder,
 )
 
@@ -67,6 +69,24 @@ def test_header(program: str, program_of: Callable[[str], Path]) -> None:
     binary = program_of(str(path.parent))
     done = subprocess.run(
         [*RUN_BY, binary, path.stem], capture_output=True, text=True, check=False, timeout=600
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+ARM = ("aarch64-linux-gnu-g++", "qemu-aarch64")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not all(map(shutil.which, ARM)), reason=f"needs {ARM[0]} and {ARM[1]}")
+@pytest.mark.parametrize("program", ["exact_math", "expected_counts"])
+def test_unigram_has_the_same_bits_on_arm(program: str, tmp_path: Path) -> None:
+    """Both tests have a hash of all bits of many results."""
+    source, binary = HERE / "unigram" / f"test_{program}.cpp", tmp_path / program
+    assert "CHECK(hash == " in source.read_text("utf-8")
+    done = run_compiler([ARM[0]], [source], binary, ["-O2", "-static"])
+    assert done.returncode == 0, done.stderr
+    done = subprocess.run(
+        [ARM[1], binary], capture_output=True, text=True, check=False, timeout=600
     )
     assert done.returncode == 0, done.stdout + done.stderr
 
