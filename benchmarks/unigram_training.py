@@ -1,14 +1,15 @@
 """Compare the training of pieces with SentencePiece's and with BPE: time, memory, compression.
 
     python benchmarks/unigram_training.py CORPUS.jsonl [MORE.jsonl ...] [--vocab-size 32000]
-        [--held-out-megabytes 1] [--threads 2] [--contestants sentencepiece,unigram,mingram,bpe]
+        [--held-out-megabytes 1] [--threads 2] [--character-coverage 0.9995]
+        [--contestants sentencepiece,unigram,mingram,bpe]
 
 A corpus is JSON Lines with a field `text`, such as files of benchmarks/corpora.py. Texts become
 lines with single spaces, since SentencePiece trains on lines; the last of them are held out. Each
 contestant is a process of its own that reads a file of lines and writes a model. Times are seconds
 of all processors (and of the clock), memory is the peak of the process. Compression is bytes and
 words of the held-out lines for each token. Pieces are compared with the first contestant's. `bpe`
-has as many characters as cover 99.95 % of the text, the default of the others.
+has as many characters as the others; `tokenizers` has all.
 """
 
 from __future__ import annotations
@@ -23,7 +24,6 @@ import time
 from collections import Counter
 from pathlib import Path
 
-COVERAGE = 0.9995
 CONTESTANTS = (
     "sentencepiece", "unigram", "mingram", "mingram_any_script", "bpe", "tokenizers",
 )  # fmt: skip
@@ -49,23 +49,25 @@ def divided(lines: list[str], megabytes: float) -> tuple[list[str], list[str]]:
     return lines[:end], lines[end:]
 
 
-def characters_of(lines: list[str]) -> int:
-    """Return how many characters, the most frequent first, cover the text."""
+def characters_of(lines: list[str], coverage: float) -> int:
+    """Return how many characters, the most frequent first, cover a share of the text."""
     counts = Counter("".join(lines))
-    left, number = COVERAGE * counts.total(), 0
+    left, number = coverage * counts.total(), 0
     for _, count in counts.most_common():
         left, number = left - count, number + (left > 0)
     return number
 
 
-def train(contestant: str, file: Path, output: Path, vocab_size: int, threads: int) -> None:
+def train(
+    contestant: str, file: Path, output: Path, vocab_size: int, threads: int, coverage: float
+) -> None:
     """Train with another package in this process."""
     if contestant == "sentencepiece":
         import sentencepiece
 
         sentencepiece.SentencePieceTrainer.train(
             input=str(file), model_prefix=str(output / "tokenizer"), vocab_size=vocab_size,
-            model_type="unigram", character_coverage=COVERAGE, num_threads=threads,
+            model_type="unigram", character_coverage=coverage, num_threads=threads,
             normalization_rule_name="identity", max_sentence_length=1 << 30, bos_id=-1, eos_id=-1,
             unk_id=0, minloglevel=1,
         )  # fmt: skip
@@ -84,18 +86,23 @@ def train(contestant: str, file: Path, output: Path, vocab_size: int, threads: i
 
 
 def command_of(
-    contestant: str, file: Path, output: Path, vocab_size: int, threads: int, characters: int
-) -> list[str]:
+    contestant: str, file: Path, output: Path, vocab_size: int, threads: int, coverage: float,
+    characters: int,
+) -> list[str]:  # fmt: skip
     """Return the arguments of Python that train."""
     if contestant in ("sentencepiece", "tokenizers"):
-        size = ("--vocab-size", str(vocab_size), "--threads", str(threads))
-        return [__file__, str(file), "--alone", contestant, str(output), *size]
+        return [
+            __file__, str(file), "--alone", contestant, str(output), "--vocab-size",
+            str(vocab_size), "--threads", str(threads), "--character-coverage", str(coverage),
+        ]  # fmt: skip
     contestant, any_script, _ = contestant.partition("_any_script")
     options = ["--normalizer", "dummy_prefix", "--pretokenizer", "metaspace", "--quiet"]
     if any_script:
         options += ["--split-by-unicode-script", "false"]
     if contestant == "bpe":
         options += ["--unk-token", "<unk>", "--limit-alphabet", str(characters)]
+    else:
+        options += ["--character-coverage", str(coverage)]
     return [
         "-m", "bpe_beam", "train", "--model", contestant, "--input", str(file), "--input-format",
         "text", "--vocab-size", str(vocab_size), "--output", str(output / "out"), *options,
@@ -145,17 +152,22 @@ def main() -> None:
     parser.add_argument("--vocab-size", type=int, default=32000)
     parser.add_argument("--held-out-megabytes", type=float, default=1)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--character-coverage", type=float, default=0.9995)
     parser.add_argument("--contestants", default=",".join(CONTESTANTS))
     parser.add_argument("--alone", nargs=2, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    settings = {
+        "vocab_size": arguments.vocab_size,
+        "threads": arguments.threads,
+        "coverage": arguments.character_coverage,
+    }
     if arguments.alone:
         contestant, folder = arguments.alone
-        size = (arguments.vocab_size, arguments.threads)
-        train(contestant, arguments.corpora[0], Path(folder), *size)
+        train(contestant, arguments.corpora[0], Path(folder), **settings)
         return
     for corpus in arguments.corpora:
         training, held_out = divided(lines_of(corpus), arguments.held_out_megabytes)
-        characters, first = characters_of(training), set[str]()
+        characters, first = characters_of(training, arguments.character_coverage), set[str]()
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder, "lines.txt")
             file.write_text("\n".join(training) + "\n", encoding="utf-8")
@@ -166,10 +178,8 @@ def main() -> None:
             )
             del training
             for contestant in arguments.contestants.split(","):
-                pieces = measure(
-                    contestant, held_out, file=file, characters=characters,
-                    vocab_size=arguments.vocab_size, threads=arguments.threads,
-                )  # fmt: skip
+                more = {"file": file, "characters": characters, **settings}
+                pieces = measure(contestant, held_out, **more)
                 first = first or pieces
                 print(f"; {len(pieces & first) / len(pieces):.1%} of the pieces", flush=True)
 
