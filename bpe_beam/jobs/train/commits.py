@@ -57,8 +57,8 @@ class _AnyCommit(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     run: str = ""  # the name of the run that wrote the files
 
     @property
-    def files(self) -> Sequence[FileInfo]:
-        """The files of the run that the next one reads."""
+    def files(self) -> Sequence[tuple[str, Sequence[FileInfo]]]:
+        """The names of runs, each with the files that the next one reads."""
         raise NotImplementedError
 
 
@@ -83,22 +83,27 @@ class Commit(_AnyCommit, frozen=True, kw_only=True, forbid_unknown_fields=True):
     start: str  # the SHA-256 of the file of the initial vocabulary
 
     @property
-    def files(self) -> Sequence[FileInfo]:
+    def files(self) -> Sequence[tuple[str, Sequence[FileInfo]]]:
         """The word batches."""
-        return [word_batch.file for word_batch in self.word_batches]
+        return [(self.run, [word_batch.file for word_batch in self.word_batches])]
 
 
 class PassCommit(_AnyCommit, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The pieces before the first pass (`number` 1), or after a pass."""
+    """The pieces before the first pass (`number` 1), or after a pass.
+
+    The first pass also writes the segments of each word batch, which stay in its run.
+    """
 
     pieces: FileInfo
     sizes: Sequence[int]  # see `PieceState`
+    first_run: str = ""
+    segments: Sequence[FileInfo] = ()
     history: Sequence[JsonObject] = ()  # a row for each merge round, for the summary
 
     @property
-    def files(self) -> Sequence[FileInfo]:
-        """The file of the pieces."""
-        return [self.pieces]
+    def files(self) -> Sequence[tuple[str, Sequence[FileInfo]]]:
+        """The file of the pieces, and the files of the segments."""
+        return [(self.run, [self.pieces]), (self.first_run, self.segments)]
 
 
 C = TypeVar("C", bound=_AnyCommit)
@@ -182,7 +187,7 @@ class _CommitsFolder(JobFolder, Generic[C]):
         return commit if intact else None
 
     def _is_intact(self, commit: C) -> bool:
-        return all(side_by_side(self.run(commit.run).matches, commit.files))
+        return all(all(side_by_side(self.run(run).matches, files)) for run, files in commit.files)
 
     def _remove_others(
         self, commit: C | None, commits: Iterable[str], runs: Iterable[RunFolder]
@@ -192,7 +197,7 @@ class _CommitsFolder(JobFolder, Generic[C]):
             if commit is None or name != _name(commit.number):
                 self.storage.remove(self.path(name))
         for run in runs:
-            if commit is None or run.name != commit.run:
+            if commit is None or run.name not in dict(commit.files):
                 run.remove_run()
 
 

@@ -7,7 +7,7 @@ substrings of the words, which it finds in this process; `mingram` takes them fr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 
@@ -34,10 +34,13 @@ from bpe_beam.training.unigram.passes import PieceState, PieceTraining, add_stor
 from bpe_beam.training.unigram.segments import chosen_characters, rules_of
 from bpe_beam.vocabulary_limits import MAX_VOCAB_SIZE
 from bpe_beam.workers.rounds.piece_steps import PassTask, count_tokens, sum_pieces
+from bpe_beam.workers.rounds.task import WordBatchTask
 from bpe_beam.workers.task_results import TaskResult
 
 COUNT_CHARACTERS = BpeRecipe(1, symbols="characters", limit_alphabet=MAX_VOCAB_SIZE)
 """A recipe whose symbols are the characters of the words, with their counts."""
+
+Files = Sequence[FileInfo]
 
 _PIECES = "state/pieces-00000-of-00001.arrow"
 
@@ -64,7 +67,7 @@ class PassesJob:
         commit = self._folder.latest()
         if commit is None:
             state = self._seeds(progress)
-            commit = self._commit(self._folder.new_run(), state, 1)
+            commit = self._commit(self._folder.new_run(), state)
         else:
             url, sha256 = self._pieces_of(commit)
             data = read_hashed(self._folder.storage, url, sha256)
@@ -73,21 +76,22 @@ class PassesJob:
         with progress.stage("learn", None, "passes") as stage:
             stage.advance(state.passes)
             while self._training.next_pass(state) is not None:
-                run = self._folder.new_run()
-                state = self._after_pass(run, commit, state, stage)
-                commit = self._commit(run, state, commit.number + 1)
+                commit, state = self._pass(commit, state, stage)
                 stage.advance(1)
             totals = self._totals(commit, state, stage)
         return replace(self._training.result(state), totals=totals)
 
-    def _commit(self, run: RunFolder, state: PieceState, number: int) -> PassCommit:
+    def _commit(
+        self, run: RunFolder, state: PieceState, first_run: str = "", segments: Files = ()
+    ) -> PassCommit:
         """Commit the pieces that the next pass begins with."""
         data = state.to_bytes()
         self._folder.storage.write_bytes(run.path(_PIECES), data)
         pieces = FileInfo.of(_PIECES, data)
         commit = PassCommit(
-            number=number, run=run.name, pieces=pieces, sizes=state.sizes, history=self.history
-        )
+            number=state.passes + 1, run=run.name, pieces=pieces, sizes=state.sizes,
+            first_run=first_run, segments=segments, history=self.history,
+        )  # fmt: skip
         self._folder.commit(commit)
         return commit
 
@@ -118,21 +122,35 @@ class PassesJob:
 
     # ---- a pass ----
 
-    def _after_pass(
-        self, run: RunFolder, last: PassCommit, state: PieceState, stage: Stage
-    ) -> PieceState:
-        """Run a pass, and return the state after it."""
+    def _pass(
+        self, last: PassCommit, state: PieceState, stage: Stage
+    ) -> tuple[PassCommit, PieceState]:
+        """Run a pass, and return its commit and the state after it."""
+        run = self._folder.new_run()
+        segments = self.rounds.first_word_batches()
+        if last.segments:
+            first = self._folder.run(last.first_run)
+            segments = [
+                WordBatchTask(number, file=(first.path(file.name), file.sha256))
+                for number, file in enumerate(last.segments)
+            ]
         sums = np.zeros((len(state.pieces), 2), np.uint64)
-        for receipt in self._run(run, sum_pieces, "sums", last, state, stage):
-            for file in receipt.files:
-                url = run.path(file.name)
-                add_stored(sums, read_hashed(run.storage, url, file.sha256), url)
-        return self._training.after(state, sums)
+        written = []
+        for receipt in self._run(run, sum_pieces, "sums", last, state, stage, segments):
+            file, *of_segments = receipt.files
+            url = run.path(file.name)
+            add_stored(sums, read_hashed(run.storage, url, file.sha256), url)
+            written += of_segments
+        state = self._training.after(state, sums)
+        if last.segments:
+            return self._commit(run, state, last.first_run, last.segments), state
+        return self._commit(run, state, run.name, written), state
 
     def _totals(self, last: PassCommit, state: PieceState, stage: Stage) -> WordTotals:
         """Return the number of tokens that all words become."""
         run = self._folder.new_run()
-        receipts = self._run(run, count_tokens, "tokens", last, state, stage)
+        words = self.rounds.first_word_batches()
+        receipts = self._run(run, count_tokens, "tokens", last, state, stage, words)
         run.remove_run()
         rows = [astuple(receipt.read_stats(WordTotals)) for receipt in receipts]
         return WordTotals(*map(sum, zip(*rows, strict=True)))
@@ -145,9 +163,9 @@ class PassesJob:
         last: PassCommit,
         state: PieceState,
         stage: Stage,
+        batches: Sequence[WordBatchTask],
     ) -> Iterable[Receipt]:
         """Run a task for each word batch, and return their receipts."""
-        batches = self.rounds.first_word_batches()
         task = PassTask(
             **self.rounds.of_words(run, len(batches)),
             recipe=self.recipe,

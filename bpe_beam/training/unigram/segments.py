@@ -80,10 +80,18 @@ class SegmentRules(msgspec.Struct, frozen=True):
     characters: str
     by_script: bool
 
+    @property
+    def _kept(self) -> np.ndarray:
+        return np.frombuffer(self.characters.encode("utf-32-le"), np.uint32)
+
     def segments(self, words: Words) -> _native.Segments:
         """Return the segments of words."""
-        kept = np.frombuffer(self.characters.encode("utf-32-le"), np.uint32)
-        return _native.Segments(words.data, words.offsets, words.counts, kept, self.by_script)
+        return _native.Segments(words.data, words.offsets, words.counts, self._kept, self.by_script)
+
+    def same_segments(self, segments: Words) -> _native.Segments:
+        """Return segments that were cut before, without the characters after them."""
+        columns = (segments.data, segments.offsets, segments.counts)
+        return _native.Segments(*columns, self._kept, by_script=False, max_characters=1 << 62)
 
 
 def rules_of(characters: Iterable[str], recipe: PieceRecipe) -> SegmentRules:

@@ -1,7 +1,8 @@
 """A pass over the words of the counts, for the training of pieces, as workers do it.
 
-Every pass reads the same slices of the counts, cuts their words into segments, and writes the sums
-of each piece, which the driver adds up (`training/unigram/passes.py` says why they may be added).
+The first pass reads slices of the counts, and writes the segments of their words, which the later
+ones read. Every pass writes the sum of each piece, and the driver adds the sums up
+(`training/unigram/passes.py` says why they may be added).
 A worker has in memory one partition of the counts, a million words, and the pieces.
 """
 
@@ -14,6 +15,7 @@ import pyarrow as pa
 from msgspec.structs import astuple
 
 from bpe_beam import progress
+from bpe_beam.counts.round_files import read_words, write_words
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.storage.hashing import read_hashed
 from bpe_beam.training.learn import model_of, piece_training, totals_of
@@ -46,16 +48,26 @@ class PassTask(WordsTask, frozen=True):
 
 
 def sum_pieces(task: PassTask, element: str) -> TaskResult:
-    """Write the sum of each piece over the words of a word batch."""
+    """Write the sum of each piece over a word batch, and its segments if they are not in a file."""
     batch = WordBatchTask.from_json(element)
     one = once_a_round(task, "pass", lambda: _pass(task))
     sums = np.zeros((len(one.pieces), 2), np.uint64)
-    for words in _words(task, batch):
-        sums = added(sums, one.sums(task.segments.segments(words)))
+    storage, files = task.folder.storage, []
+    if batch.file is None:
+        name = f"state/{task_name('segments', batch.number, task.word_batches)}.arrow"
+        with write_words(storage, task.folder.path(name)) as writer:
+            for words in _words(task, batch):
+                segments = task.segments.segments(words)
+                writer.write(segments.columns()[:3])
+                sums = added(sums, one.sums(segments))
+        files.append(writer.info(name))
+    else:
+        for columns in read_words(storage, *batch.file):
+            sums = added(sums, one.sums(task.segments.same_segments(Words(*columns))))
     receipt = task_name("sums", batch.number, task.word_batches)
     name, data = f"state/{receipt}.arrow", sums_to_bytes(sums)
-    task.folder.storage.write_bytes(task.folder.path(name), data)
-    task.folder.write_receipt(receipt, [FileInfo.of(name, data)], {})
+    storage.write_bytes(task.folder.path(name), data)
+    task.folder.write_receipt(receipt, [FileInfo.of(name, data), *files], {})
     progress.report(STAGE, tasks=1)
     return TaskResult([receipt])
 

@@ -10,12 +10,15 @@ import pytest
 from piece_checks import random_settings, random_words, recipe_of, words_of
 from rounds_by_hand import QUIET, STORAGE, by_hand, counts_folder, job_of
 
+from bpe_beam import _native
 from bpe_beam.errors import DataError
 from bpe_beam.jobs.train import passes
 from bpe_beam.jobs.train.commits import PassCommit, PassesFolder, RoundsFolder, remove_rounds
 from bpe_beam.jobs.train.passes import COUNT_CHARACTERS, PassesJob
 from bpe_beam.training.learn import learn
+from bpe_beam.training.merges.words import Words
 from bpe_beam.training.recipe import MinGramRecipe, PieceRecipe, UnigramRecipe
+from bpe_beam.training.unigram.segments import SegmentRules
 from bpe_beam.workers.rounds.piece_steps import sum_pieces
 from bpe_beam.workers.task_results import TaskResult
 
@@ -111,18 +114,36 @@ def test_a_lost_task_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         passes_of(tmp_path / "rounds", counts, RECIPES[0]).learn(QUIET)
 
 
-def test_a_damaged_file_of_pieces_is_not_used(tmp_path: Path) -> None:
+@pytest.mark.parametrize("damaged", ["pieces", "segments"])
+def test_a_damaged_file_is_not_used(damaged: str, tmp_path: Path) -> None:
     counts = counts_folder(tmp_path / "counts", WORDS, "metaspace")
     folder = PassesFolder(RoundsFolder(STORAGE, str(tmp_path / "rounds"), {"a": 1}))
     with by_hand():
         job = passes_of(tmp_path / "rounds", counts, RECIPES[0])
         expected = job.learn(QUIET)
-    (pieces,) = (tmp_path / "rounds" / "passes" / "work").glob("run-*/state/pieces-*")
-    pieces.write_bytes(pieces.read_bytes()[:-1])
+    for file in (tmp_path / "rounds" / "passes" / "work").glob(f"run-*/state/{damaged}-*"):
+        file.write_bytes(file.read_bytes()[:-1])
     assert folder.latest() is None
     with by_hand():
         again = passes_of(tmp_path / "rounds", counts, RECIPES[0]).learn(QUIET)
     assert (again.vocab, again.scores) == (expected.vocab, expected.scores)
+
+
+def test_words_are_cut_in_the_first_pass_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts = counts_folder(tmp_path / "counts", WORDS, "metaspace")
+    cut = SegmentRules.segments
+    words = []
+
+    def segments(rules: SegmentRules, one: Words) -> _native.Segments:
+        words.append(one)
+        return cut(rules, one)
+
+    monkeypatch.setattr(SegmentRules, "segments", segments)
+    with by_hand(word_batches=2):
+        passes_of(tmp_path / "rounds", counts, RECIPES[0]).learn(QUIET)
+    assert 2 <= len(words) <= 3, "once in the driver, and once for each word batch with words"
 
 
 def test_counts_beyond_63_bits_are_refused(tmp_path: Path) -> None:
