@@ -15,8 +15,8 @@ import pytest
 
 HERE = Path(__file__).parents[1] / "native"
 NATIVE = HERE.parents[1] / "bpe_beam/native"
-TABLES = sorted(path for path in NATIVE.rglob("*.cpp") if path.parent.name != "bind")
-"""What a program is linked with: the generated tables."""
+UNITS = sorted(path for path in NATIVE.rglob("*.cpp") if path.parent.name != "bind")
+"""What programs are linked with: the generated tables and the scanners."""
 
 WARNINGS = ["-std=c++20", "-g1", "-Wall", "-Wextra", "-Werror", f"-I{NATIVE}", f"-I{HERE}"]
 WARNINGS += ["-ffp-contract=off"]  # as setup.py
@@ -74,8 +74,22 @@ def run_compiler(
     compiler: list[str], sources: list[Path], output: Path, flags: list[str]
 ) -> subprocess.CompletedProcess[str]:
     """Run the compiler; it may fail."""
-    command = [*compiler, *WARNINGS, *flags, *map(str, [*sources, *TABLES]), "-o", str(output)]
+    linked = [*sources, *units_of(sources)]
+    command = [*compiler, *WARNINGS, *flags, *map(str, linked), "-o", str(output)]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
+
+
+def units_of(sources: Sequence[Path]) -> list[Path]:
+    """Return the units whose headers the sources include, also through other headers."""
+    reached: set[Path] = set()
+    waiting = list(sources)
+    while waiting:
+        path = waiting.pop()
+        if path.exists() and path not in reached:
+            reached.add(path)
+            names = re.findall(r'^#include "(.+)"$', path.read_text("utf-8"), re.MULTILINE)
+            waiting += [folder / name for name in names for folder in (NATIVE, HERE)]
+    return [unit for unit in UNITS if unit.with_suffix(".hpp") in reached]
 
 
 def compiler_of_this_machine() -> list[str]:

@@ -23,14 +23,13 @@ Array scan_words(const Buffer& text, const std::string& scanner) {
   bool known = false;
   {
     const py::gil_scoped_release release;
-    known = with_scanner(scanner, [&](auto scan) {
-      scan_batches(scan, bytes, BlockClasses::best(), [&](std::span<const Word> words) {
-        for (const Word& word : words) {
-          offsets.push_back(static_cast<std::int64_t>(word.begin));
-          offsets.push_back(static_cast<std::int64_t>(word.end));
-        }
-      });
-    });
+    auto use = [&](std::span<const Word> words) {
+      for (const Word& word : words) {
+        offsets.push_back(static_cast<std::int64_t>(word.begin));
+        offsets.push_back(static_cast<std::int64_t>(word.end));
+      }
+    };
+    known = scan_by_name(scanner, bytes, BlockClasses::best(), WordsUse(use));
   }
   if (!known) throw std::invalid_argument("scanner must be one of SCANNERS, got " + scanner);
   return as_array(std::move(offsets), 2);

@@ -111,16 +111,15 @@ class Pipeline {
   template <class Sink>
   void split_words(const TextView& text, PipelineState& state, Sink& sink) const {
     if (scan_ != nullptr) {
-      with_scanner(scan_->name(), [&](auto scanner) {
-        if constexpr (requires { sink.batches(text); }) {
-          auto batches = sink.batches(text);
-          scan_into(scanner, text.bytes, classes_, batches);
-          batches.flush();
-        } else {
-          scan_batches(scanner, text.bytes, classes_,
-                       [&](std::span<const Word> words) { sink.words(text, words); });
-        }
-      });
+      if constexpr (requires { sink.batches(text); }) {
+        auto batches = sink.batches(text);
+        with_scanner(scan_->name(),
+                     [&](auto scanner) { scan_into(scanner, text.bytes, classes_, batches); });
+        batches.flush();
+      } else {
+        auto use = [&](std::span<const Word> words) { sink.words(text, words); };
+        scan_by_name(scan_->name(), text.bytes, classes_, WordsUse(use));
+      }
       return;
     }
     state.segments.reset(text);

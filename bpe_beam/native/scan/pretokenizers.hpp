@@ -14,7 +14,7 @@
 
 #include "normalize/matcher.hpp"
 #include "normalize/normalizers.hpp"
-#include "scan/scanners.hpp"
+#include "scan/word_batches.hpp"
 #include "text/deadline.hpp"
 #include "text/text.hpp"
 #include "text/utf8.hpp"
@@ -90,7 +90,7 @@ class ScanStep : public PreTokenizerStep {
  public:
   /// `name`: one of kScannerNames.
   explicit ScanStep(std::string name) : name_(std::move(name)) {
-    if (!with_scanner(name_, [](auto) {})) {
+    if (std::ranges::find(kScannerNames, name_) == kScannerNames.end()) {
       throw std::invalid_argument("scanner must be one of SCANNERS, got " + name_);
     }
   }
@@ -98,19 +98,17 @@ class ScanStep : public PreTokenizerStep {
   [[nodiscard]] const std::string& name() const { return name_; }
 
   void apply(Segments& segments) const override {
-    with_scanner(name_, [&](auto scanner) {
-      segments.split_each([&](std::string_view text, std::vector<Word>& out) {
-        for (std::size_t at = 0; at < text.size();) {
-          const Word word = scanner.next(text, at);
-          out.push_back(word);
-          at = word.end;
-        }
-      });
+    segments.split_each([&](std::string_view text, std::vector<Word>& out) {
+      auto use = [&](std::span<const Word> words) {
+        out.insert(out.end(), words.begin(), words.end());
+      };
+      scan_by_name(name_, text, classes_, WordsUse(use));
     });
   }
 
  private:
   std::string name_;
+  BlockClasses classes_ = BlockClasses::best();
 };
 
 /// Splits each segment into parts of `length` characters; the last may have fewer.

@@ -93,4 +93,25 @@ void scan_batches(Scanner scanner, std::string_view text, const BlockClasses& cl
   batches.flush();
 }
 
+/// A reference to a callable `use(span<const Word>)` of any type, so that the scanners are compiled
+/// once for all users.
+class WordsUse {
+ public:
+  template <class Use>
+  explicit WordsUse(Use& use)
+      : use_(&use), call_([](void* object, std::span<const Word> words) {
+          (*static_cast<Use*>(object))(words);
+        }) {}
+
+  void operator()(std::span<const Word> words) const { call_(use_, words); }
+
+ private:
+  void* use_;
+  void (*call_)(void* use, std::span<const Word> words);
+};
+
+/// As `scan_batches`, with a scanner of kScannerNames. Returns false if there is no such scanner.
+bool scan_by_name(std::string_view scanner, std::string_view text, const BlockClasses& classes,
+                  WordsUse use);
+
 }  // namespace bpe_beam
