@@ -58,13 +58,14 @@ def merges_txt(model: models.Model) -> bytes:
     """Return the merges as `merges.txt`: a line of version, then one merge a line, by rank."""
     if not isinstance(model, models.BPE):
         raise UsageError(f"merges.txt: a {model.json_type} model has no merges")
-    lines = [f"{_VERSION}: 0.2"]
-    for left, right in model.merges:
-        line = f"{left} {right}"
-        if line.startswith(_VERSION) or line.count(" ") != 1 or "\n" in line:
-            raise UsageError(f"merges.txt: cannot represent the merge {shortened([left, right])}")
-        lines.append(line)
-    return ("\n".join(lines) + "\n").encode()
+    lines = [f"{_VERSION}: 0.2", *map(" ".join, model.merges)]
+    text = "\n".join(lines) + "\n"
+    counts = text.count(" "), text.count("\n"), text.count(_VERSION)
+    if counts != (len(lines), len(lines), 1):
+        for merge, line in zip(model.merges, lines[1:], strict=True):
+            if line.startswith(_VERSION) or line.count(" ") != 1 or "\n" in line:
+                raise UsageError(f"merges.txt: cannot represent the merge {shortened([*merge])}")
+    return text.encode()
 
 
 def read_vocab_and_merges(

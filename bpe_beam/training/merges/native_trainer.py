@@ -170,11 +170,14 @@ class Vocabulary:
 
     def result(self) -> TrainingResult:
         """Return the vocabulary as the result of a training."""
-        in_bytes = self.start.in_bytes
         strings = {token_id: token for token, token_id in self.start.ids.items()}
         known = len(self.start.tokens)
-        for token_id, data in enumerate(self.tokens[known:], known):
-            strings[token_id] = byte_level.to_chars(data) if in_bytes else data.decode()
+        prefix = self.recipe.continuing_subword_prefix
+        if self.start.in_bytes:
+            prefix = byte_level.to_chars(prefix.encode())
+        for left, right, joined in self.rows:
+            if joined >= known:
+                strings[joined] = strings[left] + strings[right].removeprefix(prefix)
         vocab = {strings[token_id]: token_id for token_id in sorted(strings)}
         base = self.start.base_tokenizer
         merges = () if base is None else tuple(base.merges)
