@@ -8,6 +8,7 @@ listing, a file without a size or a completed copy.
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 import os
 import socket
@@ -118,19 +119,25 @@ def _check_names(protocol: str, kind: Any, settings: Mapping[str, Any]) -> None:
     """Refuse options that the clouds' classes would accept and ignore."""
     if protocol not in _EXTRAS or protocol in WEB:
         return
-    known = set(_GENERAL)
-    if protocol == "s3":
-        known.add("profile")  # of the session that s3fs makes
-    for each in kind.__mro__:
-        if "__init__" in vars(each) and each.__module__.partition(".")[0] != "fsspec":
-            known |= set(inspect.signature(each.__init__).parameters)
-    known -= {"self", "kwargs", "storage_options", "args"}
+    known = _option_names(protocol, kind)
     for name in settings:
         # adlfs passes unknown options on to Azure's credentials, which have many more
         passed_on = protocol in AZURE and not did_you_mean(name, known, 0.8)
         if name not in known and not passed_on:
             near = did_you_mean(name, known, _CUTOFF)
             raise UsageError(f"storage options: {name!r} is not an option of {protocol}{near}")
+
+
+@functools.cache  # each request asks
+def _option_names(protocol: str, kind: Any) -> frozenset[str]:
+    """Return the options that a cloud's class takes."""
+    known = set(_GENERAL)
+    if protocol == "s3":
+        known.add("profile")  # of the session that s3fs makes
+    for each in kind.__mro__:
+        if "__init__" in vars(each) and each.__module__.partition(".")[0] != "fsspec":
+            known |= set(inspect.signature(each.__init__).parameters)
+    return frozenset(known - {"self", "kwargs", "storage_options", "args"})
 
 
 def _instance(protocol: str, kind: Any, settings: Mapping[str, Any]) -> Any:

@@ -34,6 +34,8 @@ _TEXTS = re.compile(rb"\s*\[(?:\s*\n\s*|[^\S\n]*(?=[^\n]*\Z))\"")
 
 _LONG_LINE = 1 << 10
 
+_JSON = json.JSONDecoder(strict=False)
+
 
 def _read(request: SliceRequest) -> Iterator[pa.RecordBatch]:
     paths = request.settings.paths
@@ -85,7 +87,7 @@ def _first_value(head: bytes) -> tuple[Any, str, str]:
     """Return the first JSON value, its text, and the text after it; None if it is not whole."""
     text = head.decode("utf-8", "replace").lstrip()
     try:
-        value, end = json.JSONDecoder(strict=False).raw_decode(text)
+        value, end = _JSON.raw_decode(text)
     except (ValueError, RecursionError):
         return None, "", text
     return value, text[:end], text[end:]
@@ -93,7 +95,7 @@ def _first_value(head: bytes) -> tuple[Any, str, str]:
 
 def _is_object(line: bytes) -> bool:
     try:
-        value = json.loads(line.decode("utf-8", "replace").removeprefix("\ufeff"), strict=False)
+        value = _JSON.decode(line.decode("utf-8", "replace").removeprefix("\ufeff"))
     except (ValueError, RecursionError):
         return False
     return isinstance(value, dict) and bool(value)
