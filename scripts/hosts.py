@@ -30,11 +30,13 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import ctypes
 import json
 import os
 import select
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -113,7 +115,8 @@ class Host:
 
     def command(self, *args: str | Path) -> list[str]:
         """Return the command that runs a command on the host, which is killed when this one is."""
-        into = f"nsenter -t {self.pid} -m -u -i -n -p -r -w -- setpriv --pdeathsig KILL --"
+        killed = "setpriv --pdeathsig KILL --"  # also nsenter, which stops when its command does
+        into = f"{killed} nsenter -t {self.pid} -m -u -i -n -p -r -w -- {killed}"
         joins = "".join(f"echo $$ > {group}/cgroup.procs && " for group in self._groups())
         environment = []
         if self.clock:
@@ -143,20 +146,37 @@ class Host:
         """Write a file on the host, and its folder."""
         self.run("sh", "-c", 'mkdir -p "$(dirname "$1")" && cat > "$1"', "sh", path, data=data)
 
+    def connection(self, port: int, seconds: float = 10) -> socket.socket:
+        """Return a connection to a port of the host, from within; this starts no process."""
+        ours, theirs = (Path(f"/proc/{each}/ns/net") for each in ("thread-self", self.pid))
+        with ours.open("rb") as back, theirs.open("rb") as network:
+            _enter(network.fileno())  # of this thread alone; a socket stays in its network
+            try:
+                return socket.create_connection(("127.0.0.1", port), seconds)
+            finally:
+                _enter(back.fileno())
+
     def processes(self) -> list[int]:
         """Return the processes of the host, by the machine's numbers; none if it has ended."""
-        ours = _namespace(self.pid)
-        return [each for each in _numbers() if ours and _namespace(each) == ours]
+        return self._within("pid")
 
-    def stop(self, number: int = signal.SIGSTOP) -> None:
+    def _within(self, kind: str) -> list[int]:
+        ours = _namespace(self.pid)
+        return [each for each in _numbers() if ours and _namespace(each, kind) == ours]
+
+    def stop(self) -> None:
         """Let all processes stand still, as on a machine that hangs; its network answers."""
-        for process in {*self.processes()} - {self.pid}:  # which ends with the network
+        self._signal(signal.SIGSTOP, self.processes())
+
+    def _signal(self, number: int, processes: Iterable[int]) -> None:
+        for process in {*processes} - {self.pid}:  # which ends with the network
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, number)
 
     def resume(self) -> None:
         """Let all processes run again."""
-        self.stop(signal.SIGCONT)
+        # nsenter is not on the host, but what it starts is; it stops with its command.
+        self._signal(signal.SIGCONT, self._within("pid_for_children"))
 
     def cut(self, other: Host | None = None) -> None:
         """Lose all that is sent from and to the host, or between two hosts, without a word."""
@@ -376,6 +396,11 @@ def _needed() -> list[Path]:
     return [each for each in (tree, Path(sys.prefix), Path(sys.base_prefix), kept) if each.exists()]
 
 
+def _enter(network: int) -> None:
+    if ctypes.CDLL(None, use_errno=True).setns(network, 0) != 0:
+        raise OSError(ctypes.get_errno(), "the network of a host cannot be entered")
+
+
 def _wait(reached: Callable[[], object], what: str) -> None:
     end = time.monotonic() + SECONDS
     while not reached():
@@ -388,10 +413,10 @@ def _numbers() -> Iterable[int]:
     return (int(each.name) for each in Path("/proc").iterdir() if each.name.isdigit())
 
 
-def _namespace(process: int) -> str:
+def _namespace(process: int, kind: str = "pid") -> str:
     """Return the namespace of a process's number; "" if it has ended."""
     with contextlib.suppress(OSError):
-        return str(Path(f"/proc/{process}/ns/pid").readlink())
+        return str(Path(f"/proc/{process}/ns/{kind}").readlink())
     return ""
 
 

@@ -4,6 +4,7 @@ an S3 server, and two hosts from which jobs are started."""
 from __future__ import annotations
 
 import contextlib
+import http.client
 import json
 import subprocess
 import sys
@@ -14,7 +15,6 @@ from typing import Any
 from command_line import COMMAND, ROOT
 from engines import script
 from hosts import Host, Hosts
-from hosts_inside import Missing
 from starting import go_server
 from stores import BUCKET, SECRET, USER
 from waiting import wait_until
@@ -34,11 +34,7 @@ _SHORT = (
 )
 """Java and Python for short processes on few cores."""
 _ENDED = ("FINISHED", "FAILED", "CANCELED")
-_ASK = """
-import sys, urllib.request
-request = urllib.request.Request(sys.argv[1], method=sys.argv[2])
-print(urllib.request.urlopen(request, timeout=10).read().decode())
-"""
+_NO_ANSWER = (OSError, http.client.HTTPException, ValueError, KeyError)
 _REFUSE = """
 import http.server, sys
 class Refusing(http.server.BaseHTTPRequestHandler):
@@ -105,7 +101,7 @@ class FlinkHosts:
         line = [self._server, "--access", USER, "--secret", SECRET, "--region", "us-east-1"]
         line += ["--port", f"0.0.0.0:{_PORT}", "posix", _DATA]
         self._running["store"] = store.start(*line, log="/var/tmp/store.log")
-        wait_until(lambda: self._answers(store, f"http://127.0.0.1:{_PORT}/"), "the store")
+        wait_until(lambda: _answers(store, _PORT), "the store")
 
     def stop_store(self) -> None:
         """Kill the S3 server; its files stay."""
@@ -126,12 +122,11 @@ class FlinkHosts:
 
     def ask(self, path: str, method: str = "GET") -> Any:
         """Return an answer of Flink's REST interface."""
-        url = f"http://127.0.0.1:8081/{path}"
-        return json.loads(self.hosts["manager"].run(sys.executable, "-c", _ASK, url, method))
+        return json.loads(_ask(self.hosts["manager"], 8081, path, method))
 
     def workers(self) -> int:
         """Return the number of task managers; 0 while the job manager does not answer."""
-        with contextlib.suppress(Missing, subprocess.TimeoutExpired):
+        with contextlib.suppress(*_NO_ANSWER):
             return int(self.ask("overview")["taskmanagers"])
         return 0
 
@@ -159,7 +154,7 @@ class FlinkHosts:
 
     def _ended(self) -> bool:
         """Cancel all jobs; return whether all have ended."""
-        with contextlib.suppress(Missing, subprocess.TimeoutExpired):
+        with contextlib.suppress(*_NO_ANSWER):
             states = {job["jid"]: job["state"] for job in self.ask("jobs/overview")["jobs"]}
             left = [job for job, state in states.items() if state not in _ENDED]
             for job in left:
@@ -215,10 +210,17 @@ class FlinkHosts:
         path = "/var/tmp/store.log" if name == "store" else "/var/tmp/flink.log"
         return self.hosts[name].run("cat", path).decode(errors="replace")
 
-    def _answers(self, host: Host, url: str) -> bool:
-        code = "import sys, urllib.request as r, urllib.error as e\ntry: r.urlopen(sys.argv[1])\n"
-        code += "except e.HTTPError: pass"
-        with contextlib.suppress(Missing):
-            host.run(sys.executable, "-c", code, url)
-            return True
-        return False
+
+def _ask(host: Host, port: int, path: str = "", method: str = "GET") -> bytes:
+    """Return the answer of a server on a host to a request from the host, whatever its status."""
+    connection = http.client.HTTPConnection("127.0.0.1", port)
+    with contextlib.closing(host.connection(port)) as connection.sock:
+        connection.request(method, f"/{path}")
+        return connection.getresponse().read()
+
+
+def _answers(host: Host, port: int) -> bool:
+    with contextlib.suppress(*_NO_ANSWER):
+        _ask(host, port)
+        return True
+    return False

@@ -73,7 +73,9 @@ print(time.monotonic() - began)
 NAMESPACES = ("ipc", "uts", "net", "pid", "mnt")
 
 
-def connect(host: Host, to: str, port: int = 7000, seconds: float = 2) -> tuple[str, float]:
+def connect(
+    host: Host, to: str, port: int = 7000, seconds: float = SECONDS / 2
+) -> tuple[str, float]:
     """Connect from a host; return what came of it, and the seconds that it took."""
     out = host.run(sys.executable, "-c", CONNECT, to, str(port), str(seconds))
     said, took = json.loads(out)
@@ -163,6 +165,12 @@ def test_no_socket_of_another_but_over_the_network(pair: Hosts, server: Host) ->
         port = listening.getsockname()[1]
         assert connect(one, "127.0.0.1", port)[0] == "ConnectionRefusedError"
     assert connect(one, "192.0.2.1", 80)[0] == "OSError", "no way out of the network"
+    ours = Path("/proc/thread-self/ns/net").readlink()
+    with server.connection(7000) as within:
+        assert within.recv(1) == b"x"
+    with pytest.raises(ConnectionRefusedError):
+        one.connection(7000)
+    assert Path("/proc/thread-self/ns/net").readlink() == ours
     interfaces = subprocess.run(["ip", "-o", "link"], capture_output=True, text=True, check=True)
     assert server.link not in interfaces.stdout, "nothing of it is in the machine's network"
     named = "import socket; s = socket.socket(socket.AF_UNIX); s.{}(chr(0) + 'name'); {}"
@@ -191,9 +199,9 @@ def test_a_slow_link(pair: Hosts, server: Host) -> None:
     one = pair["one"]
     server.slow(delay=0.2)
     wait_until(lambda: connect(one, "two")[0] == "connected", "the link")
-    said, took = connect(one, "two", seconds=10)
+    said, took = connect(one, "two")
     assert said == "connected"
-    assert 0.6 <= took < 5, "there and back for the connection, then one way for the byte"
+    assert took >= 0.6, "there and back for the connection, then one way for the byte"
     server.slow(loss=1)
     assert connect(one, "two", seconds=1)[0] == "TimeoutError"
     server.heal()
@@ -201,9 +209,9 @@ def test_a_slow_link(pair: Hosts, server: Host) -> None:
         server.slow(rate=1_000_000)
         python(one, SEND)
         rate = float(receiving.communicate(timeout=SECONDS)[0])
-    assert 600_000 < rate < 1_100_000
+    assert 100_000 < rate < 1_100_000
     server.heal()
-    assert connect(one, "two", seconds=5)[1] < 0.2
+    wait_until(lambda: connect(one, "two")[1] < 0.2, "a fast link")
 
 
 def test_a_host_that_stands_still(pair: Hosts, server: Host) -> None:
@@ -211,6 +219,14 @@ def test_a_host_that_stands_still(pair: Hosts, server: Host) -> None:
     assert connect(pair["one"], "two", seconds=1)[0] == "TimeoutError", "the kernel connects"
     server.resume()
     assert connect(pair["one"], "two")[0] == "connected"
+    ran = len(server.processes())
+    command = server.start("sleep", "3")
+    wait_until(lambda: len(server.processes()) > ran, "the command")
+    server.stop()
+    state = Path(f"/proc/{command.pid}/status")
+    wait_until(lambda: "\nState:\tT" in state.read_text(), "nsenter, which stops as well")
+    server.resume()
+    assert command.wait(SECONDS) == 0
 
 
 def test_limits() -> None:
@@ -255,7 +271,10 @@ def test_nothing_is_left_after_a_crash() -> None:
     code = (
         f"import sys, time; sys.path.insert(0, {str(ROOT / 'scripts')!r}); import hosts\n"
         "net = hosts.Hosts(['one', 'two']).__enter__()\n"
-        "net['one'].slow(delay=.1); net['two'].start('sleep', '4321.5'); net['two'].stop()\n"
+        "net['one'].slow(delay=.1); nsenter = net['two'].start('sleep', '4321.5')\n"
+        "while len(net['two'].processes()) < 2: time.sleep(.01)\n"
+        "net['two'].stop()\n"
+        "while ' T ' not in open(f'/proc/{nsenter.pid}/stat').read(): time.sleep(.01)\n"
         "print(net['one'].pid, net['two'].pid, net._switch, flush=True); time.sleep(1000)"
     )
     with running([sys.executable, "-c", code]) as owner:
