@@ -47,6 +47,7 @@ from bpe_beam.settings.common import InputSettings, RunSettings
 from bpe_beam.settings.tokenize import ArrangementSettings, TokenizeSettings
 from bpe_beam.shards.formats.megatron import MegatronStream, MegatronWriter
 from bpe_beam.storage import Storage
+from bpe_beam.storage.json_file import to_struct
 from bpe_beam.training.learn import learn
 from bpe_beam.training.merges.words import Size, Words, memory_needed
 from bpe_beam.training.recipe import BpeRecipe, UnigramRecipe
@@ -64,7 +65,7 @@ RANDOM = np.random.default_rng(1)
 
 # What the table says, where no constant of the package does.
 FILE_BYTES = 700
-SPLIT_BYTES = 15_000
+SPLIT_BYTES = 25_000
 SPLIT_SOURCE_BYTES = 120
 PART_WORD_BYTES = 150
 TALLY_BYTES = 16
@@ -154,9 +155,9 @@ def driver(folder: Path) -> Found:
 
     def receipt(plan: Plan, split: int) -> Mapping[str, Any]:
         return {
-            "documents": 7,
+            **{"documents": 7, "text_bytes": 7, "words": 7, "rejects": {}},
             "sources": json.dumps(sources_info),
-            "ranges": [[p, p * 1_000_000, 999_999] for p in range(PARTITIONS)],
+            "blocks": [[p, p * 1_000_000, 999_999] for p in range(PARTITIONS)],
             **msgspec.to_builtins(SplitReading.of(plan, plan.splits[split], ())),
         }
 
@@ -168,7 +169,8 @@ def driver(folder: Path) -> Found:
         size = -(-files // splits) * 1_000_000
         plan = plan_of_files("s3://b", made, document_separator="\n", range_bytes=size)
         texts = (json.dumps(receipt(plan, i)) for i in range(len(plan.splits)))
-        return plan, [json.loads(text) for text in texts]
+        stats = [json.loads(text) for text in texts]
+        return plan, stats, [to_struct(each, counting.CountStats, "stats") for each in stats]
 
     claimed = FILE_BYTES * files + splits * (SPLIT_BYTES + SPLIT_SOURCE_BYTES * sources)
     return Found(peak(work), claimed)
