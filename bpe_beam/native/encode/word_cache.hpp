@@ -4,8 +4,9 @@
 // A word of at most 15 bytes is in its slot, with up to four ids, or up to seven of 16 bits each.
 // The ids of other words, and the bytes of longer words, are in the ring, where new entries
 // overwrite the oldest. A word that occurs again moves to the first slot of its set; a new word
-// takes the second slot. So words that occur once do not displace frequent words. The table starts
-// small and grows with the words, up to its share of the bound.
+// takes the second slot, or a free second slot of the set next to it. So words that occur once do
+// not displace frequent words. The table starts small and grows with the words, up to its share of
+// the bound.
 #pragma once
 
 #include <algorithm>
@@ -161,6 +162,11 @@ class WordCache {
       return sets_[entry.hash & mask_];
     }
 
+    /// The set next to an entry's set; of the only set, itself.
+    [[nodiscard]] Set& neighbor_of(const Entry& entry) const {
+      return sets_[(entry.hash ^ 1) & mask_];
+    }
+
     Set* sets_ = nullptr;
     std::size_t mask_ = 0;
     std::uint64_t seed_ = process_seed();
@@ -213,8 +219,13 @@ class WordCache {
     Set& set = finder_.set_of(entry);
     if (set.first.contains(entry)) [[likely]]
       return &set.first;
-    if (!set.second.contains(entry)) return nullptr;
-    std::swap(set.first, set.second);
+    Slot* other = &set.second;
+    if (!other->contains(entry)) {
+      if (other->key_.empty()) return nullptr;  // then the set was never full
+      other = &finder_.neighbor_of(entry).second;
+      if (!other->contains(entry)) return nullptr;
+    }
+    std::swap(set.first, *other);
     return &set.first;
   }
 
@@ -273,13 +284,18 @@ class WordCache {
 
   void put_slot(const Entry& entry, const Slot& slot) {
     Set& set = finder_.set_of(entry);
-    if (set.first.key_.empty() || set.first.contains(entry)) {
-      used_ += set.first.key_.empty();
-      set.first = slot;
-    } else {
-      used_ += set.second.key_.empty();
-      set.second = slot;
+    const auto takes = [&](const Slot& taken) {
+      return taken.key_.empty() || taken.contains(entry);
+    };
+    Slot* to = &set.first;
+    if (!takes(*to)) {
+      to = &set.second;
+      if (!takes(*to) && takes(finder_.neighbor_of(entry).second)) {
+        to = &finder_.neighbor_of(entry).second;
+      }
     }
+    used_ += to->key_.empty();
+    *to = slot;
   }
 
   /// Writes the ids, and the bytes of a long word, into the ring. Returns their offset in all bytes

@@ -102,8 +102,8 @@ void one_set() {
   }
 }
 
-/// As the words grow in number, the table grows with them, and keeps nearly all; at the bound no
-/// more.
+/// As the words grow in number, the table grows with them, and keeps 92 % (88 % without the sets
+/// next to full ones); at the bound no more.
 void grows_to_its_bound() {
   constexpr std::size_t kBytes = std::size_t{8} << 20;
   WordCache cache(kBytes / 2, kBytes / 2);
@@ -113,7 +113,7 @@ void grows_to_its_bound() {
   for (; words < 50'000; ++words) put(cache, std::to_string(words), {words});
   std::size_t kept = 0;
   for (std::uint32_t i = 0; i < words; ++i) kept += found(cache, std::to_string(i), {i});
-  CHECK(kept > words * 3 / 4 && cache.memory_bytes() > first);
+  CHECK(kept > words / 100 * 92 && cache.memory_bytes() > first);
   for (; words < 500'000; ++words) put(cache, std::to_string(words), {words});
   CHECK(cache.memory_bytes() <= kBytes / 2);
   put(cache, std::string(100, 'x'), Ids(30, 5));
