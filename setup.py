@@ -20,7 +20,7 @@ NANOBIND = "nanobind>=3.1,<4"
 FLAGS = ["-std=c++20", "-O3", "-g0", "-fvisibility=hidden", "-DNDEBUG", "-DNB_COMPACT_ASSERTIONS"]
 FLAGS_OF_UNITS = {
     # It reads Python's structs through pointers of other types. With -Os a call takes as long as
-    # with -O3 (with -O1 half as long again), and compiling 75 % of the time.
+    # with -O3.
     "nanobind": ["-fno-strict-aliasing", "-Os"],
     # Its doubles are equal on all processors only if no multiplication and addition are one.
     "bind_unigram": ["-ffp-contract=off"],
@@ -58,7 +58,7 @@ class BuildNative(build_ext):  # type: ignore[misc]
                 extension.extra_compile_args += ["-isystem", str(nanobind / headers)]
         sizes = sorted((path.name, path.stat().st_size) for path in nanobind.rglob("*.[ch]*"))
         command = [*self.compiler.compiler_so, *self.compiler.compiler_so_cxx]
-        built_with = repr((command, FLAGS, sys.version, sizes))
+        built_with = repr((command, FLAGS, FLAGS_OF_UNITS, sys.version, sizes))
         # Objects of another compiler, Python or nanobind are in another folder.
         name = hashlib.sha256(built_with.encode()).hexdigest()[:12]
         self.build_temp = str(Path(self.build_temp, name))
@@ -83,7 +83,8 @@ class BuildNative(build_ext):  # type: ignore[misc]
 
         def compile_one(source: str) -> None:
             flags = FLAGS_OF_UNITS.get(Path(source).stem, [])
-            compile_all([source], output_dir, **arguments, extra_preargs=flags)
+            last = [*arguments["extra_postargs"], *flags]  # after FLAGS, as the last -O counts
+            compile_all([source], output_dir, **(arguments | {"extra_postargs": last}))
 
         with ThreadPoolExecutor(self.parallel or _processes()) as pool:
             list(pool.map(compile_one, old))

@@ -80,7 +80,7 @@ def unavailable() -> str:
     try:
         with Hosts(["probe"]) as hosts:
             hosts["probe"].run("true")
-    except Missing as error:
+    except (Missing, OSError, subprocess.TimeoutExpired) as error:
         return str(error)
     return ""
 

@@ -54,7 +54,7 @@ print(received / (time.monotonic() - began))
 """
 SEND = """
 import socket, time
-for _ in range(100):
+for _ in range(600):
     try:
         to = socket.create_connection(("two", 7001), 1)
         break
@@ -80,6 +80,12 @@ def connect(
     out = host.run(sys.executable, "-c", CONNECT, to, str(port), str(seconds))
     said, took = json.loads(out)
     return said, took
+
+
+def is_fast(host: Host, to: str) -> bool:
+    """Return whether a host connects to another one at once."""
+    said, took = connect(host, to)
+    return said == "connected" and took < 0.2
 
 
 def python(host: Host, code: str) -> str:
@@ -211,7 +217,7 @@ def test_a_slow_link(pair: Hosts, server: Host) -> None:
         rate = float(receiving.communicate(timeout=SECONDS)[0])
     assert 100_000 < rate < 1_100_000
     server.heal()
-    wait_until(lambda: connect(one, "two")[1] < 0.2, "a fast link")
+    wait_until(lambda: is_fast(one, "two"), "a fast link")
 
 
 def test_a_host_that_stands_still(pair: Hosts, server: Host) -> None:
@@ -220,12 +226,13 @@ def test_a_host_that_stands_still(pair: Hosts, server: Host) -> None:
     server.resume()
     assert connect(pair["one"], "two")[0] == "connected"
     ran = len(server.processes())
-    command = server.start("sleep", "3")
+    command = server.start("sh", "-c", "until [ -e /tmp/end ]; do sleep 0.1; done")
     wait_until(lambda: len(server.processes()) > ran, "the command")
     server.stop()
     state = Path(f"/proc/{command.pid}/status")
     wait_until(lambda: "\nState:\tT" in state.read_text(), "nsenter, which stops as well")
     server.resume()
+    server.write("/tmp/end", b"")
     assert command.wait(SECONDS) == 0
 
 
@@ -315,6 +322,8 @@ def test_the_command_line() -> None:
         assert ended.returncode == code, ended.stderr
         return ended.stdout + ended.stderr
 
+    if subprocess.run([sys.executable, SCRIPT, "list"], capture_output=True).returncode == 0:
+        pytest.skip("this machine has a network of the command line")
     try:
         call("up", "left", "right")
         assert call("list") == "left 198.18.0.1\nright 198.18.0.2\n"

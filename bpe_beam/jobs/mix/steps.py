@@ -65,7 +65,9 @@ class MixSteps(ArrangedShards):
         encoding = Encoding.of(tokenizer, **first.encoding)
         pad = arrangement.pad_token
         count = sum(manifest.totals.documents for manifest in inputs.manifests)
-        hashes = [sha256(each.to_bytes()).hexdigest() for each in inputs.manifests]
+        # With other sizes of groups and ranges, files of earlier tasks have other blocks.
+        made_of = [str((tasks.RECORDS, _SMALL_PARTS))]
+        made_of += [sha256(each.to_bytes()).hexdigest() for each in inputs.manifests]
         shards = [
             (number, shard)
             for number, manifest in enumerate(inputs.manifests)
@@ -80,7 +82,7 @@ class MixSteps(ArrangedShards):
             folder=folder.for_workers(),
             documents=urls[0],
             documents_format=first.format,
-            made_of=sha256("".join(hashes).encode()).hexdigest(),
+            made_of=sha256("".join(made_of).encode()).hexdigest(),
             shards=len(self._shards),
             count=count,
             arrangement=arrangement,
@@ -424,8 +426,7 @@ def _element(value: tasks.InputShard | tasks.Group | tasks.KeyRange) -> str:
 def _parts_of(documents: int) -> int:
     """Return the number of groups or ranges of so many documents.
 
-    Few documents are in small ones, which take less memory. Many are not: each group or range is
-    read from the files of all shards.
+    Small ones take less memory; but each group or range is read from the files of all shards.
     """
     small, large = (-(-documents // each) for each in (tasks.RECORDS // 4, tasks.RECORDS))
     return max(1, large, min(small, _SMALL_PARTS))

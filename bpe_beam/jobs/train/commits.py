@@ -11,10 +11,10 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Sequence
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from bpe_beam.counts.manifest import CountsManifest
 from bpe_beam.errors import DataError, NotFoundError
@@ -26,6 +26,9 @@ from bpe_beam.storage import Storage
 from bpe_beam.storage.json_file import JsonObject, read_signed, to_struct, with_checksum
 from bpe_beam.training.merges.native_trainer import Row, WordTotals
 from bpe_beam.workers.rounds.task import FOLDERS, ROUND_FILE, PartSlice, WordBatch, is_round_file
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 MINIMUM_WORD_BYTES = 8_000_000
 MAXIMUM_WORD_BYTES = 128_000_000
@@ -60,6 +63,12 @@ class _AnyCommit(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def files(self) -> Sequence[tuple[str, Sequence[FileInfo]]]:
         """The names of runs, each with the files that the next one reads."""
         raise NotImplementedError
+
+    def kept(self, intact: Sequence[bool]) -> Self | None:
+        """Return the commit without damaged files, if training can go on; `intact` is for each of
+        `files`.
+        """
+        return self if all(intact) else None
 
 
 class Commit(_AnyCommit, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -105,6 +114,13 @@ class PassCommit(_AnyCommit, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """The file of the pieces, and the files of the segments."""
         return [(self.run, [self.pieces]), (self.first_run, self.segments)]
 
+    def kept(self, intact: Sequence[bool]) -> Self | None:
+        """See `_AnyCommit.kept`; the next pass makes lost segments again."""
+        pieces, segments = intact
+        if not pieces:
+            return None
+        return self if segments else structs.replace(self, first_run="", segments=())
+
 
 C = TypeVar("C", bound=_AnyCommit)
 
@@ -146,7 +162,7 @@ class _CommitsFolder(JobFolder, Generic[C]):
     def latest(self) -> C | None:
         """Return the last commit whose files are intact; remove the others and their files.
 
-        Cost: reads the files once.
+        Cost: reads the files once, and the segments too.
         """
         self.storage.make_folder(self.url)
         # Listed first: files that another driver makes meanwhile are neither read nor removed.
@@ -181,18 +197,19 @@ class _CommitsFolder(JobFolder, Generic[C]):
             if signed.get("fingerprint") != self.fingerprint:
                 return None
             commit = to_struct(signed.get("commit"), self.kind, name)
-            intact = self._is_intact(commit)
+            return self._kept(commit)
         except (DataError, NotFoundError):
             return None
-        return commit if intact else None
 
-    def _is_intact(self, commit: C) -> bool:
-        return all(all(side_by_side(self.run(run).matches, files)) for run, files in commit.files)
+    def _kept(self, commit: C) -> C | None:
+        """Return the commit, as far as its files are intact."""
+        intact = [all(side_by_side(self.run(run).matches, files)) for run, files in commit.files]
+        return commit.kept(intact)
 
     def _remove_others(
         self, commit: C | None, commits: Iterable[str], runs: Iterable[RunFolder]
     ) -> None:
-        """Remove these commits and runs, except one commit and its run."""
+        """Remove these commits and runs, except one commit and the runs of its files."""
         for name in commits:
             if commit is None or name != _name(commit.number):
                 self.storage.remove(self.path(name))
@@ -211,9 +228,9 @@ class RoundsFolder(_CommitsFolder[Commit]):
         """The URL of the file of the initial vocabulary; every run of the job writes the same."""
         return self.path(_START)
 
-    def _is_intact(self, commit: Commit) -> bool:
+    def _kept(self, commit: Commit) -> Commit | None:
         start = hashlib.sha256(self.storage.read_bytes(self.start)).hexdigest()
-        return start == commit.start and super()._is_intact(commit)
+        return super()._kept(commit) if start == commit.start else None
 
 
 class PassesFolder(_CommitsFolder[PassCommit]):

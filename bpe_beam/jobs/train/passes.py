@@ -127,16 +127,17 @@ class PassesJob:
     ) -> tuple[PassCommit, PieceState]:
         """Run a pass, and return its commit and the state after it."""
         run = self._folder.new_run()
-        segments = self.rounds.first_word_batches()
-        if last.segments:
+        if not last.segments:
+            batches = self.rounds.first_word_batches()
+        else:
             first = self._folder.run(last.first_run)
-            segments = [
+            batches = [
                 WordBatchTask(number, file=(first.path(file.name), file.sha256))
                 for number, file in enumerate(last.segments)
             ]
         sums = np.zeros((len(state.pieces), 2), np.uint64)
         written = []
-        for receipt in self._run(run, sum_pieces, "sums", last, state, stage, segments):
+        for receipt in self._run(run, sum_pieces, "sums", last, state, stage, batches):
             file, *of_segments = receipt.files
             url = run.path(file.name)
             add_stored(sums, read_hashed(run.storage, url, file.sha256), url)

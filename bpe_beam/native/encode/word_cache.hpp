@@ -324,9 +324,11 @@ class WordCache {
     const std::size_t old_sets = sets_count();
     finder_.mask_ = std::min(4 * old_sets, most_sets_) - 1;
     used_ = 0;
-    for (std::size_t i = 0; i < old_sets; ++i) {
-      const Set old = std::exchange(finder_.sets_[i], {});
-      for (const Slot* slot : {&old.first, &old.second}) {
+    // Neighbors are emptied together: a word goes to the other set only if its own is full.
+    for (std::size_t i = 0; i < old_sets; i += 2) {
+      const Set one = std::exchange(finder_.sets_[i], {});
+      const Set two = std::exchange(finder_.sets_[i + 1], {});
+      for (const Slot* slot : {&one.first, &two.first, &one.second, &two.second}) {
         const WordKey key = {slot->key_.low, slot->key_.high & ~kCountBits};
         if (!key.empty()) put_slot(finder_.entry_of_key(key), *slot);
       }

@@ -126,7 +126,7 @@ class ArrangeTask:
     folder: TaskFolder  # the folder of the run
     documents: str  # the folder of the shards of documents
     documents_format: str
-    made_of: str  # the SHA-256 of the manifest of the documents
+    made_of: str  # the SHA-256 of what decides the files: the manifest of the documents
     shards: int  # the number of the shards of documents
     count: int  # the number of documents
     arrangement: Arrangement

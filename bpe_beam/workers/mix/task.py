@@ -22,8 +22,8 @@ from bpe_beam.workers.arrange.scatter import BlockFileWriter, block_of
 from bpe_beam.workers.arrange.task import ArrangeTask, PartSums
 
 RECORDS = 1 << 20
-"""The documents of a group of identities, or of a range of keys, at most, about: a worker has them
-all."""
+"""A group of identities, or a range of keys, has at most about so many documents: a worker has all
+of them in memory."""
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from reference_mix import Document, Part, mixed
 from token_folders import write_folder
 
 import bpe_beam
+from bpe_beam.jobs.mix.steps import MixSteps
 from bpe_beam.shards import mixture
 from bpe_beam.shards.index_shuffle import IndexShuffle
 from bpe_beam.shards.manifest import read_manifest
@@ -544,6 +545,22 @@ def test_a_killed_run_is_resumed(ground: Ground, tmp_path: Path, step: str) -> N
     (out / "gone").unlink()
     run_whole(*options, "--output", out)
     assert tree(out) == tree(whole)
+
+
+def test_a_job_of_other_groups_and_ranges_is_resumed(
+    ground: Ground, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = ("mix", "--input", *ground.inputs(), *ALL, "--shard-tokens", 600)
+    whole, out = tmp_path / "whole", tmp_path / "out"
+    run_whole(*options, "--output", whole)
+    with monkeypatch.context() as other:
+        other.setattr(task, "RECORDS", 17)
+        other.setattr(MixSteps, "write", lambda *_: 1 / 0)
+        assert run(*options, "--output", out).code == 1
+    assert seen(out, "index")()
+    run_whole(*options, "--output", out)
+    made = {name: data for name, data in tree(out).items() if not name.startswith("work/")}
+    assert made == tree(whole)
 
 
 def seen(out: Path, step: str) -> Callable[[], bool]:
