@@ -232,15 +232,14 @@ def learner(folder: Path) -> Found:
 
 def piece_learner(folder: Path) -> Found:
     """Measure the training of pieces on random letters, nearly all of whose substrings differ."""
-    words, length = 400_000, 12
+    words, length = 1_000_000, 12
     data = RANDOM.integers(97, 123, words * length, dtype=np.uint8)
     offsets = np.arange(0, len(data) + 1, length, dtype=np.int64)
     learned_words = Words(data, offsets, np.ones(words, np.int64))
-    recipe = UnigramRecipe(32_000)
-    return Found(
-        peak(lambda: learn(learned_words, recipe, threads=2)),
-        memory_needed(len(data), words, recipe),
-    )
+    recipe = UnigramRecipe(60_000, seed_size=100_000)
+    taken = peak(lambda: learn(learned_words, recipe, threads=2))
+    held = data.nbytes + offsets.nbytes + words * 8
+    return Found(taken + held, memory_needed(len(data), words, recipe))
 
 
 def rounds_driver(folder: Path) -> Found:

@@ -37,6 +37,8 @@ _MANY_MERGES = 1_000
 # docs/algorithm.md.
 _MAXIMUM_UNJOINED = 1 / 3
 
+_ENCODED_WORDS = 1 << 20
+
 _BPE_TIME = (0.0, 0.001, 0.01, 0.03, 0.1, 0.4, 1.0), (0.15, 0.2, 0.3, 0.4, 0.5, 0.7, 0.95)
 _LIKELIHOOD_TIME = (0.0, 0.1, 1.0), (0.4, 0.5, 0.95)
 """Shares of the merges, and the shares of the time that are over when these are learned."""
@@ -127,10 +129,14 @@ def model_of(learned: native_trainer.TrainingResult, recipe: PieceRecipe) -> _na
 
 def totals_of(model: _native.Model, words: Words) -> native_trainer.WordTotals:
     """Return the number of tokens that words become with a model of pieces."""
-    # Without a cache, since no word occurs twice.
+    # Without a cache, since no word occurs twice; and some words at a time, for memory.
     encoder = _native.Encoder(_native.Pipeline([], None, []), model, 0)
-    _, ends = encoder.encode_batch(words.data, words.offsets)
-    tokens = weighted_total(np.diff(ends), words.counts)
+    tokens = 0
+    for begin in range(0, len(words.counts), _ENCODED_WORDS):
+        offsets = words.offsets[begin : begin + _ENCODED_WORDS + 1]
+        data = words.data[offsets[0] : offsets[-1]]
+        _, ends = encoder.encode_batch(data, offsets - offsets[0])
+        tokens += weighted_total(np.diff(ends), words.counts[begin : begin + _ENCODED_WORDS])
     return native_trainer.WordTotals(words.total, words.total_bytes, tokens, tokens)
 
 

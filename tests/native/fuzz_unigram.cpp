@@ -48,14 +48,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto weights = naive_unigram::seeds(texts, longest);
   const auto seeds = find_seeds(segments, longest, 100000, 1);
   CHECK(seeds.size() == weights.size());
-  for (const Seed& seed : seeds) CHECK(weights.at(std::string(seed.text)) == seed.weight);
+  for (const Seed& seed : seeds) CHECK(weights.at(std::string(seed.text())) == seed.weight());
   for (const auto& text : texts) {
     const auto at = naive_unigram::positions(text.text);
     for (std::size_t i = 0; i + 1 < at.size(); ++i) {
       names.insert(text.text.substr(at[i], at[i + 1] - at[i]));
     }
   }
-  for (const Seed& seed : seeds) names.insert(std::string(seed.text));
+  for (const Seed& seed : seeds) names.insert(std::string(seed.text()));
   const std::vector<std::string> in_order(names.begin(), names.end());
   const auto pieces = naive_unigram::pieces_of(in_order);
   std::vector<double> probabilities;

@@ -175,7 +175,7 @@ inline std::vector<std::string> random_pieces(std::mt19937& random,
 inline std::vector<Segment> joined_segments(const std::vector<Segment>& segments) {
   bpe_beam::SegmentTable table;
   for (const Segment& segment : segments) table.add(segment);
-  return table.sorted();
+  return std::move(table).sorted();
 }
 
 inline bpe_beam::Pieces pieces_of(const std::vector<std::string>& texts) {

@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -47,8 +48,9 @@ std::vector<Wide> wide_of(const Bits& halves) {
   if (halves.ndim() != 2 || halves.shape(1) != 2) {
     throw std::invalid_argument("counts of 128 bits must have two columns");
   }
-  std::vector<Wide> counts;
   const auto items = span_of(halves);
+  std::vector<Wide> counts;
+  counts.reserve(items.size() / 2);
   for (std::size_t i = 0; i + 1 < items.size(); i += 2) {
     counts.push_back(static_cast<Wide>(items[i + 1]) << 64 | items[i]);
   }
@@ -57,6 +59,7 @@ std::vector<Wide> wide_of(const Bits& halves) {
 
 Array halves_of(std::span<const Wide> counts) {
   std::vector<std::uint64_t> halves;
+  halves.reserve(2 * counts.size());
   for (const Wide count : counts) {
     halves.insert(halves.end(),
                   {static_cast<std::uint64_t>(count), static_cast<std::uint64_t>(count >> 64)});
@@ -69,13 +72,22 @@ template <class Use>
 void each_word(const Buffer& data, const InputArray<std::int64_t>& offsets,
                const InputArray<std::int64_t>& counts, Use&& use) {
   const std::string_view text = bytes_of(data);
-  const auto bounds = checked_offsets(offsets, text.size());
+  const auto bounds = span_of(offsets);
+  check_offsets(bounds.first(std::min<std::size_t>(bounds.size(), 1)), text.size());
   check_length("counts", counts.size(), bounds.size() - 1);
   const auto numbers = span_of(counts);
   const py::gil_scoped_release release;
-  for (std::size_t i = 0; i < numbers.size(); ++i) {
-    if (numbers[i] < 0) throw std::invalid_argument("counts must not be negative");
-    use(text_at(text, bounds, i), numbers[i]);
+  constexpr std::size_t kSlice = 65536;
+  std::vector<std::int64_t> some;  // a copy, which no other thread changes after the check
+  for (std::size_t begin = 0; begin < numbers.size(); begin += kSlice) {
+    const auto slice = bounds.subspan(begin, std::min(kSlice, numbers.size() - begin) + 1);
+    some.assign(slice.begin(), slice.end());
+    check_offsets(some, text.size());
+    for (std::size_t i = 0; i + 1 < some.size(); ++i) {
+      const std::int64_t count = numbers[begin + i];
+      if (count < 0) throw std::invalid_argument("counts must not be negative");
+      use(text_at(text, some, i), count);
+    }
   }
 }
 
@@ -102,7 +114,7 @@ class PySegments {
              bool by_script, std::size_t max_characters)
       : data_(data) {
     const SegmentCutter cutter(span_of(kept), by_script, max_characters);
-    SegmentTable table;
+    SegmentTable table(counts.size());
     each_word(data_, offsets, counts, [&](std::string_view word, std::int64_t count) {
       if (count == 0) return;
       cutter.cut(word, [&](std::string_view text, std::uint32_t follower) {
@@ -110,25 +122,24 @@ class PySegments {
       });
     });
     const py::gil_scoped_release release;
-    segments_ = table.sorted();
+    segments_ = std::move(table).sorted();
   }
 
   [[nodiscard]] std::span<const Segment> segments() const { return segments_; }
 
   [[nodiscard]] py::tuple columns() const {
-    std::string data;
+    std::vector<std::uint8_t> data;
     std::vector<std::int64_t> offsets{0};
     std::vector<std::int64_t> counts;
     std::vector<std::uint32_t> followers;
     for (const Segment& segment : segments_) {
-      data += segment.text();
+      data.insert(data.end(), segment.begin, segment.begin + segment.size);
       offsets.push_back(static_cast<std::int64_t>(data.size()));
       counts.push_back(segment.count);
       followers.push_back(segment.follower);
     }
-    return py::make_tuple(as_array(std::vector<std::uint8_t>(data.begin(), data.end())),
-                          as_array(std::move(offsets)), as_array(std::move(counts)),
-                          as_array(std::move(followers)));
+    return py::make_tuple(as_array(std::move(data)), as_array(std::move(offsets)),
+                          as_array(std::move(counts)), as_array(std::move(followers)));
   }
 
  private:
@@ -222,22 +233,25 @@ py::tuple seeds_of(const PySegments& segments, const InputArray<std::uint32_t>& 
   {
     const py::gil_scoped_release release;
     auto seeds = find_seeds(segments.segments(), max_characters, limit + reserved.size(), threads);
-    std::erase_if(seeds, [&](const Seed& seed) {
-      return std::find(reserved.begin(), reserved.end(), seed.text) != reserved.end();
-    });
+    const std::unordered_set<std::string_view> names(reserved.begin(), reserved.end());
+    std::erase_if(seeds, [&](const Seed& seed) { return names.contains(seed.text()); });
     keep_best(seeds, limit);
     std::vector<std::string> texts(characters.size());
     for (std::size_t i = 0; i < texts.size(); ++i) {
       append_utf8(span_of(characters)[i], texts[i]);
-      seeds.push_back({texts[i], static_cast<Wide>(span_of(counts)[i])});
+      const auto size = static_cast<std::uint32_t>(texts[i].size());
+      seeds.push_back({texts[i].data(), size, 1, span_of(counts)[i]});
     }
     std::sort(seeds.begin(), seeds.end(),
-              [](const Seed& a, const Seed& b) { return a.text < b.text; });
+              [](const Seed& a, const Seed& b) { return a.text() < b.text(); });
     std::vector<std::string_view> in_order;
+    in_order.reserve(seeds.size());
+    weights.reserve(seeds.size());
     for (const Seed& seed : seeds) {
-      in_order.push_back(seed.text);
-      weights.push_back(seed.weight);
+      in_order.push_back(seed.text());
+      weights.push_back(seed.weight());
     }
+    seeds = {};
     pieces.emplace(Pieces(in_order));
   }
   return py::make_tuple(py::cast(std::move(*pieces)), halves_of(weights));

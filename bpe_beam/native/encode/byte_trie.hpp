@@ -24,30 +24,26 @@ class ByteTrie {
   static constexpr std::uint32_t kNone = 0xFFFFFFFF;
 
   /// If two tokens are equal, the last one counts. Only `find` returns an empty token.
-  explicit ByteTrie(const TokenIds& tokens) {
-    Tokens sorted;
-    sorted.reserve(tokens.size());
-    for (const auto& [token, id] : tokens) sorted.emplace_back(token, id);
-    const auto before = [](const auto& a, const auto& b) { return a.first < b.first; };
-    if (!std::is_sorted(sorted.begin(), sorted.end(), before)) {
-      std::stable_sort(sorted.begin(), sorted.end(), before);
-    }
-    add_block();
-    take(kRoot, kNone);
-    std::vector<Range> waiting{{0, sorted.size(), 0, kRoot}};
-    while (!waiting.empty()) {
-      const Range range = waiting.back();
-      waiting.pop_back();
-      add_children(sorted, range, waiting);
-    }
-    nodes_.shrink_to_fit();
-    open_ = {};
+  explicit ByteTrie(const TokenIds& tokens) { build({tokens.begin(), tokens.end()}); }
+
+  using Views = std::vector<std::pair<std::string_view, std::uint32_t>>;
+
+  /// The same, without a copy of the tokens.
+  static ByteTrie of_views(Views tokens) {
+    ByteTrie trie;
+    trie.build(std::move(tokens));
+    return trie;
   }
 
   /// The node of `byte` after a node, or kNone.
   [[nodiscard]] std::uint32_t child(std::uint32_t node, char byte) const {
     const std::uint32_t next = nodes_[node].base ^ static_cast<unsigned char>(byte);
     return nodes_[next].parent == node ? next : kNone;
+  }
+
+  /// Begins to load what `child` reads.
+  void prefetch_child(std::uint32_t node, char byte) const {
+    __builtin_prefetch(&nodes_[nodes_[node].base ^ static_cast<unsigned char>(byte)]);
   }
 
   /// The id of the token that ends at a node, or kNoId.
@@ -90,8 +86,6 @@ class ByteTrie {
   }
 
  private:
-  using Tokens = std::vector<std::pair<std::string_view, std::uint32_t>>;
-
   static constexpr std::size_t kShortWalk = 64;  // bytes; only longer walks can add up
   static constexpr std::uint32_t kBlock = 256;
   static constexpr std::size_t kOpenBlocks = 16;
@@ -118,7 +112,36 @@ class ByteTrie {
     std::array<std::uint64_t, kBlock / 64> free;
   };
 
-  void add_children(const Tokens& tokens, Range range, std::vector<Range>& waiting) {
+  ByteTrie() = default;
+
+  void build(Views tokens) {
+    const auto before = [](const auto& a, const auto& b) { return a.first < b.first; };
+    if (!std::is_sorted(tokens.begin(), tokens.end(), before)) {
+      std::stable_sort(tokens.begin(), tokens.end(), before);
+    }
+    // There is a node for each byte that two neighbours do not share. Some nodes of blocks stay
+    // free.
+    std::size_t nodes = kBlock;
+    std::string_view last;
+    for (const auto& [token, id] : tokens) {
+      const auto differ = std::mismatch(token.begin(), token.end(), last.begin(), last.end()).first;
+      nodes += static_cast<std::size_t>(token.end() - differ);
+      last = token;
+    }
+    nodes_.reserve(nodes + nodes / 8);
+    add_block();
+    take(kRoot, kNone);
+    std::vector<Range> waiting{{0, tokens.size(), 0, kRoot}};
+    while (!waiting.empty()) {
+      const Range range = waiting.back();
+      waiting.pop_back();
+      add_children(tokens, range, waiting);
+    }
+    if (nodes_.capacity() - nodes_.size() > nodes_.size() / 4) nodes_.shrink_to_fit();
+    open_ = {};
+  }
+
+  void add_children(const Views& tokens, Range range, std::vector<Range>& waiting) {
     while (range.begin < range.end && tokens[range.begin].first.size() == range.depth) {
       nodes_[range.node].id = tokens[range.begin++].second;
     }

@@ -7,6 +7,7 @@
 #include <span>
 #include <stdexcept>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "unigram/pieces.hpp"
@@ -76,9 +77,9 @@ inline std::vector<std::int64_t> path_counts(const Pieces& pieces,
     std::vector<std::int64_t> counts;
   };
   constexpr std::size_t kSlice = 4096;
-  const State empty{BestPath(pieces, scores), std::vector<std::int64_t>(pieces.size())};
+  State empty{BestPath(pieces, scores), std::vector<std::int64_t>(pieces.size())};
   const auto states =
-      gather(segments.size(), kSlice, threads, empty, [&](State& state, std::size_t i) {
+      gather(segments.size(), kSlice, threads, std::move(empty), [&](State& state, std::size_t i) {
         state.path.find(segments[i].text());
         state.path.pieces_of_path(
             [&](std::uint32_t piece) { state.counts[piece] += segments[i].count; });

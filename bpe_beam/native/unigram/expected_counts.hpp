@@ -9,6 +9,7 @@
 #include <span>
 #include <stdexcept>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "unigram/exact_math.hpp"
@@ -29,7 +30,10 @@ class ExpectedCounts {
       : pieces_(&pieces), probabilities_(probabilities), sums_(pieces.size()) {}
 
   void add(std::string_view text, std::int64_t count) {
-    matches_.find(*pieces_, text);
+    matches_.find(*pieces_, text, [&](std::uint32_t piece) {
+      __builtin_prefetch(&probabilities_[piece]);
+      __builtin_prefetch(&sums_[piece], 1);
+    });
     alpha_.assign(text.size() + 1, 0.0);
     beta_.assign(text.size() + 1, 0.0);
     alpha_[0] = 1.0;
@@ -46,6 +50,7 @@ class ExpectedCounts {
   }
 
   [[nodiscard]] std::span<const Wide> sums() const { return sums_; }
+  [[nodiscard]] std::vector<Wide> take() && { return std::move(sums_); }
 
  private:
   /// Returns whether small values were multiplied, as `shifts_` then counts at each position.
@@ -104,14 +109,14 @@ inline std::vector<Wide> expected_counts(const Pieces& pieces,
                                          std::span<const double> probabilities,
                                          std::span<const Segment> segments, std::size_t threads) {
   constexpr std::size_t kSlice = 4096;
-  const auto of_threads =
-      gather(segments.size(), kSlice, threads, ExpectedCounts(pieces, probabilities),
-             [&](ExpectedCounts& counts, std::size_t i) {
-               counts.add(segments[i].text(), segments[i].count);
-             });
-  std::vector<Wide> sums(pieces.size());
-  for (const auto& counts : of_threads) {
-    for (std::size_t piece = 0; piece < sums.size(); ++piece) sums[piece] += counts.sums()[piece];
+  auto of_threads = gather(segments.size(), kSlice, threads, ExpectedCounts(pieces, probabilities),
+                           [&](ExpectedCounts& counts, std::size_t i) {
+                             counts.add(segments[i].text(), segments[i].count);
+                           });
+  std::vector<Wide> sums = std::move(of_threads.back()).take();
+  for (of_threads.pop_back(); !of_threads.empty(); of_threads.pop_back()) {
+    const std::span<const Wide> more = of_threads.back().sums();
+    for (std::size_t piece = 0; piece < sums.size(); ++piece) sums[piece] += more[piece];
   }
   return sums;
 }

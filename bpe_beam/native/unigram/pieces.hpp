@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -20,7 +21,12 @@ namespace bpe_beam {
 class Pieces {
  public:
   /// Throws std::invalid_argument unless the texts ascend and none is empty.
-  explicit Pieces(const std::vector<std::string_view>& texts) : trie_(numbered(texts)) {
+  explicit Pieces(const std::vector<std::string_view>& texts)
+      : trie_(ByteTrie::of_views(numbered(texts))) {
+    std::size_t bytes = 0;
+    for (const std::string_view text : texts) bytes += text.size();
+    data_.reserve(bytes);
+    ends_.reserve(texts.size() + 1);
     for (const std::string_view text : texts) {
       data_ += text;
       ends_.push_back(data_.size());
@@ -54,8 +60,8 @@ class Pieces {
   }
 
  private:
-  static TokenIds numbered(const std::vector<std::string_view>& texts) {
-    TokenIds numbers;
+  static ByteTrie::Views numbered(const std::vector<std::string_view>& texts) {
+    ByteTrie::Views numbers;
     numbers.reserve(texts.size());
     for (std::size_t piece = 0; piece < texts.size(); ++piece) {
       if (texts[piece].empty() || (piece > 0 && texts[piece] <= texts[piece - 1])) {
@@ -81,23 +87,25 @@ class PieceMatches {
   };
 
   void find(const Pieces& pieces, std::string_view text) {
-    matches_.clear();
+    find(pieces, text, [](std::uint32_t) {});
+  }
+
+  /// The same; calls `prefetch(piece)` for each, early enough to load what is read for it later.
+  template <class Prefetch>
+  void find(const Pieces& pieces, std::string_view text, Prefetch&& prefetch) {
     begins_.clear();
+    for (std::uint32_t at = 0; at < text.size(); ++at) {
+      if ((text[at] & 0xC0) != 0x80 || at == 0) begins_.push_back(at);
+    }
+    matches_.clear();
     firsts_.clear();
-    const ByteTrie& trie = pieces.trie();
-    for (std::size_t begin = 0; begin < text.size();) {
-      begins_.push_back(static_cast<std::uint32_t>(begin));
-      firsts_.push_back(matches_.size());
-      std::uint32_t node = ByteTrie::kRoot;
-      for (std::size_t at = begin; at < text.size();) {
-        node = trie.child(node, text[at]);
-        if (node == ByteTrie::kNone) break;
-        ++at;
-        const std::uint32_t piece = trie.id_at(node);
-        if (piece != kNoId) matches_.push_back({static_cast<std::uint32_t>(at), piece});
+    for (std::size_t first = 0; first < size(); first += kLanes) {
+      const std::size_t lanes = std::min(kLanes, size() - first);
+      walk(pieces.trie(), text, std::span(begins_).subspan(first, lanes), prefetch);
+      for (std::size_t lane = 0; lane < lanes; ++lane) {
+        firsts_.push_back(matches_.size());
+        matches_.insert(matches_.end(), found_[lane].begin(), found_[lane].end());
       }
-      ++begin;
-      while (begin < text.size() && (text[begin] & 0xC0) == 0x80) ++begin;
     }
     firsts_.push_back(matches_.size());
   }
@@ -115,6 +123,44 @@ class PieceMatches {
   }
 
  private:
+  static constexpr std::size_t kLanes = 16;
+
+  /// Finds the pieces at some characters, a byte of each in turn: while one node is loaded from
+  /// memory, others are read.
+  template <class Prefetch>
+  void walk(const ByteTrie& trie, std::string_view text, std::span<const std::uint32_t> begins,
+            Prefetch&& prefetch) {
+    struct Walk {
+      std::uint32_t lane;
+      std::uint32_t end;
+      std::uint32_t node;
+    };
+    std::array<Walk, kLanes> walks{};
+    for (std::uint32_t lane = 0; lane < begins.size(); ++lane) {
+      walks[lane] = {lane, begins[lane], ByteTrie::kRoot};
+      found_[lane].clear();
+    }
+    for (std::size_t open = begins.size(); open > 0;) {
+      std::size_t still = 0;
+      for (std::size_t i = 0; i < open; ++i) {
+        Walk at = walks[i];
+        at.node = trie.child(at.node, text[at.end]);
+        if (at.node == ByteTrie::kNone) continue;
+        ++at.end;
+        const std::uint32_t piece = trie.id_at(at.node);
+        if (piece != kNoId) {
+          found_[at.lane].push_back({at.end, piece});
+          prefetch(piece);
+        }
+        if (at.end == text.size()) continue;
+        trie.prefetch_child(at.node, text[at.end]);
+        walks[still++] = at;
+      }
+      open = still;
+    }
+  }
+
+  std::array<std::vector<Match>, kLanes> found_;
   std::vector<Match> matches_;
   std::vector<std::uint32_t> begins_;
   std::vector<std::size_t> firsts_;

@@ -33,6 +33,7 @@ inline Estimate estimate(const Pieces& pieces, std::span<const Wide> expected) {
   constexpr Wide kHalf = Wide{1} << (kCountBits - 1);
   Estimate result;
   result.kept.resize(pieces.size());
+  result.counts.reserve(pieces.size());
   Wide total = 0;
   for (std::size_t piece = 0; piece < pieces.size(); ++piece) {
     if (expected[piece] < kHalf && !pieces.is_character(piece)) continue;
@@ -41,6 +42,7 @@ inline Estimate estimate(const Pieces& pieces, std::span<const Wide> expected) {
     total += result.counts.back();
   }
   const double of_total = exact_digamma(as_double(total));
+  result.scores.reserve(result.counts.size());
   for (const Wide count : result.counts) {
     result.scores.push_back(exact_digamma(as_double(count)) - of_total);
   }

@@ -9,12 +9,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <span>
 #include <stdexcept>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-#include "text/hash.hpp"
 #include "text/utf8.hpp"
 #include "unigram/exact_math.hpp"
 #include "unigram/segments.hpp"
@@ -22,14 +23,19 @@
 
 namespace bpe_beam {
 
-/// A substring; its weight is the number of its occurrences times its characters.
+/// A substring, and the number of its occurrences.
 struct Seed {
-  std::string_view text;
-  Wide weight;
+  const char* begin;
+  std::uint32_t size;
+  std::uint32_t characters;
+  std::int64_t count;
+
+  [[nodiscard]] std::string_view text() const { return {begin, size}; }
+  [[nodiscard]] Wide weight() const { return static_cast<Wide>(count) * characters; }
 
   /// Whether this seed is better than another one.
   [[nodiscard]] bool before(const Seed& other) const {
-    return weight != other.weight ? weight > other.weight : text < other.text;
+    return weight() != other.weight() ? weight() > other.weight() : text() < other.text();
   }
 };
 
@@ -42,47 +48,98 @@ inline void keep_best(std::vector<Seed>& seeds, std::size_t limit) {
   seeds.resize(limit);
 }
 
-/// Finds the seeds that begin alike: with two characters whose hash is the number of a turn.
-class SeedFinder {
+/// The best of many seeds.
+class BestSeeds {
  public:
-  SeedFinder(std::span<const Segment> segments, std::size_t max_characters, std::size_t limit,
-             std::size_t turns)
-      : segments_(segments), max_characters_(max_characters), limit_(limit), turns_(turns) {
-    if (segments.size() > UINT32_MAX) throw std::length_error("too many different segments");
+  explicit BestSeeds(std::size_t limit) : limit_(limit) {}
+
+  /// Whether a seed of a weight may be one of the best.
+  [[nodiscard]] bool admits(Wide weight) const { return weight >= minimum_; }
+
+  void add(const Seed& seed) {
+    if (!admits(seed.weight())) return;
+    seeds_.push_back(seed);
+    if (seeds_.size() >= limit_ + limit_ / 4 + 1024) reduce();
   }
 
-  /// Adds the seeds of a turn to `seeds`; all but the best are dropped.
-  void add(std::size_t turn, std::vector<Seed>& seeds) const {
-    std::vector<Suffix> suffixes = suffixes_of(turn);
-    std::sort(suffixes.begin(), suffixes.end(), [](const Suffix& a, const Suffix& b) {
-      return a.key != b.key ? a.key < b.key : a.text() < b.text();
-    });
-    std::vector<Node> open{{{}, 0, 0, kNoFollower}};
-    std::string_view last;
-    for (const Suffix& suffix : suffixes) {
-      close(open, common_bytes(last, suffix.text()), seeds);
-      last = suffix.text();
-      const std::int64_t count = segments_[suffix.segment].count;
-      const std::uint32_t follower = follower_of(suffix);
-      if (open.back().text.size() == last.size()) {
-        open.back().count += count;
-        open.back().follower = common_follower(open.back().follower, follower);
-      } else {
-        open.push_back({last, characters_in(last), count, follower});
-      }
-    }
-    close(open, 0, seeds);
-    keep_best(seeds, limit_);
+  [[nodiscard]] std::vector<Seed> take() && {
+    reduce();
+    return std::move(seeds_);
+  }
+
+  /// Drops all but the best.
+  void reduce() {
+    keep_best(seeds_, limit_);
+    if (seeds_.empty() || seeds_.size() < limit_) return;
+    minimum_ = std::min_element(seeds_.begin(), seeds_.end(), [](const Seed& a, const Seed& b) {
+                 return a.weight() < b.weight();
+               })->weight();
   }
 
  private:
+  std::size_t limit_;
+  Wide minimum_ = 0;
+  std::vector<Seed> seeds_;
+};
+
+/// Finds seeds in turns: in one, the seeds whose first two characters have certain hashes.
+class SeedFinder {
+ public:
+  SeedFinder(std::span<const Segment> segments, std::size_t max_characters, std::size_t threads)
+      : segments_(segments), max_characters_(max_characters), turn_of_(kHashes) {
+    if (segments.size() > UINT32_MAX) throw std::length_error("too many different segments");
+    const std::vector<std::size_t> sizes = positions_by_hash(threads);
+    // Each turn reads all segments: the more of them, the larger are the turns.
+    constexpr std::size_t kManyTurns = 32;
+    constexpr std::size_t kFewTurns = 8;
+    constexpr std::size_t kPositions = std::size_t{1} << 22;
+    const std::size_t all = std::accumulate(sizes.begin(), sizes.end(), std::size_t{0});
+    const std::size_t large = std::max(kPositions, all / (kManyTurns * threads));
+    const std::size_t enough = std::min(large, all / (kFewTurns * threads));
+    for (std::size_t hash = 0; hash < kHashes; ++hash) {
+      if (turns_.empty() || turns_.back() > enough) turns_.push_back(0);
+      turns_.back() += sizes[hash];
+      turn_of_[hash] = static_cast<std::uint32_t>(turns_.size() - 1);
+    }
+  }
+
+  [[nodiscard]] std::size_t turns() const { return turns_.size(); }
+
+  /// Adds the seeds of a turn to the best ones.
+  void add(std::size_t turn, BestSeeds& best) const {
+    std::vector<Suffix> suffixes = suffixes_of(turn);
+    std::sort(suffixes.begin(), suffixes.end(),
+              [](const Suffix& a, const Suffix& b) { return a.key < b.key; });
+    std::vector<Node> open{{{}, 0, 0, kNoFollower}};
+    for (std::size_t begin = 0, end = 0; begin < suffixes.size(); begin = end) {
+      std::int64_t count = 0;
+      while (end < suffixes.size() && suffixes[end].key == suffixes[begin].key) {
+        count += segments_[suffixes[end++].segment].count;
+      }
+      const std::span<Suffix> equal(&suffixes[begin], end - begin);
+      const std::string_view text = cut(rest_of(equal[0]));
+      if (text.size() >= kKeyBytes && !best.admits(static_cast<Wide>(count) * max_characters_)) {
+        // No text of a whole key is a seed, but they count for shorter ones.
+        extend(open, {text, 0, count, kNoFollower}, best);
+        continue;
+      }
+      std::sort(equal.begin(), equal.end(),
+                [&](const Suffix& a, const Suffix& b) { return rest_of(a) < rest_of(b); });
+      for (const Suffix& suffix : equal) extend(open, node_of(suffix), best);
+    }
+    close(open, 0, best);
+    best.reduce();
+  }
+
+ private:
+  static constexpr std::size_t kHashes = std::size_t{1} << 12;
+  static constexpr std::size_t kKeyBytes = 8;
+
+  /// A position in a segment; the key is in the order of its texts, as far as it goes.
   struct Suffix {
     std::uint64_t key;
-    const char* begin;
     std::uint32_t segment;
-    std::uint32_t size;  // bytes of at most `max_characters_`
-
-    [[nodiscard]] std::string_view text() const { return {begin, size}; }
+    std::uint32_t offset;
   };
 
   /// A substring with which the last suffix begins, and its occurrences so far.
@@ -93,7 +150,80 @@ class SeedFinder {
     std::uint32_t follower;
   };
 
-  static std::size_t size_at(const char* at, const char* end) { return decode_utf8(at, end).size; }
+  /// Calls `use(offset, hash)` for each position of a segment that has two characters; the hash is
+  /// of these.
+  template <class Use>
+  void each_position(std::size_t segment, Use&& use) const {
+    const char* const begin = segments_[segment].begin;
+    const char* const end = begin + segments_[segment].size;
+    const auto character = [end](const char* at) {
+      const auto lead = static_cast<unsigned char>(*at);
+      return lead < 0x80 ? CodePoint{lead, 1} : decode_utf8(at, end);
+    };
+    if (begin == end) return;
+    CodePoint first = character(begin);
+    for (const char* at = begin; at + first.size < end;) {
+      const CodePoint second = character(at + first.size);
+      const std::uint64_t both = static_cast<std::uint64_t>(first.value) << 32 | second.value;
+      use(static_cast<std::size_t>(at - begin), both * 0x9E3779B97F4A7C15 >> 52);
+      at += first.size;
+      first = second;
+    }
+  }
+
+  [[nodiscard]] std::vector<std::size_t> positions_by_hash(std::size_t threads) const {
+    constexpr std::size_t kSlice = 4096;
+    const std::vector<std::size_t> none(kHashes);
+    const auto of_threads =
+        gather(segments_.size(), kSlice, threads, none, [&](auto& counts, std::size_t segment) {
+          each_position(segment, [&](std::size_t, std::size_t hash) { ++counts[hash]; });
+        });
+    std::vector<std::size_t> sums = none;
+    for (const auto& counts : of_threads) {
+      for (std::size_t hash = 0; hash < kHashes; ++hash) sums[hash] += counts[hash];
+    }
+    return sums;
+  }
+
+  [[nodiscard]] std::vector<Suffix> suffixes_of(std::size_t turn) const {
+    std::vector<Suffix> suffixes;
+    suffixes.reserve(turns_[turn]);
+    for (std::size_t segment = 0; segment < segments_.size(); ++segment) {
+      each_position(segment, [&](std::size_t offset, std::size_t hash) {
+        if (turn_of_[hash] != turn) return;
+        const std::uint64_t key = leading_bytes(segments_[segment].text().substr(offset));
+        suffixes.push_back(
+            {key, static_cast<std::uint32_t>(segment), static_cast<std::uint32_t>(offset)});
+      });
+    }
+    return suffixes;
+  }
+
+  /// The bytes of a suffix, at least those of the most characters of a seed.
+  [[nodiscard]] std::string_view rest_of(const Suffix& suffix) const {
+    constexpr std::size_t kMaxBytes = 4;  // of a character
+    return segments_[suffix.segment].text().substr(suffix.offset, kMaxBytes * max_characters_);
+  }
+
+  /// The first characters of a text, at most as many as seeds have.
+  [[nodiscard]] std::string_view cut(std::string_view text) const {
+    std::size_t characters = 0;
+    std::size_t size = 0;
+    for (; size < text.size(); ++size) {
+      if ((text[size] & 0xC0) != 0x80 && characters++ == max_characters_) break;
+    }
+    return text.substr(0, size);
+  }
+
+  /// The longest substring at a suffix, and the character after it.
+  [[nodiscard]] Node node_of(const Suffix& suffix) const {
+    const Segment& segment = segments_[suffix.segment];
+    const std::string_view text = cut(rest_of(suffix));
+    const char* const stop = text.data() + text.size();
+    const char* const end = segment.begin + segment.size;
+    const std::uint32_t follower = stop < end ? decode_utf8(stop, end).value : segment.follower;
+    return {text, characters_in(text), segment.count, follower};
+  }
 
   static std::size_t characters_in(std::string_view text) {
     return static_cast<std::size_t>(
@@ -114,52 +244,25 @@ class SeedFinder {
     return size;
   }
 
-  /// The suffixes of a turn that have at least two characters.
-  [[nodiscard]] std::vector<Suffix> suffixes_of(std::size_t turn) const {
-    std::vector<Suffix> suffixes;
-    for (std::size_t i = 0; i < segments_.size(); ++i) {
-      const char* const end = segments_[i].begin + segments_[i].size;
-      for (const char* at = segments_[i].begin; at < end;) {
-        const char* const second = at + size_at(at, end);
-        if (second == end) break;
-        const char* stop = second + size_at(second, end);
-        const auto size = static_cast<std::size_t>(stop - at);
-        const std::uint64_t hash = fold_multiply(load_up_to_8(at, size), 0x9E3779B97F4A7C15);
-        if (hash % turns_ == turn) {
-          stop = static_cast<std::size_t>(end - at) <= max_characters_ ? end : cut(stop, end);
-          const std::string_view text(at, static_cast<std::size_t>(stop - at));
-          suffixes.push_back({leading_bytes(text), at, static_cast<std::uint32_t>(i),
-                              static_cast<std::uint32_t>(text.size())});
-        }
-        at = second;
-      }
+  /// Adds a substring that is not before the last one in the order of their bytes.
+  void extend(std::vector<Node>& open, const Node& node, BestSeeds& best) const {
+    close(open, common_bytes(open.back().text, node.text), best);
+    if (open.back().text.size() == node.text.size()) {
+      open.back().count += node.count;
+      open.back().follower = common_follower(open.back().follower, node.follower);
+    } else {
+      open.push_back(node);
     }
-    return suffixes;
-  }
-
-  /// The end of a suffix whose first two characters end at `at`.
-  [[nodiscard]] const char* cut(const char* at, const char* end) const {
-    for (std::size_t left = max_characters_ - 2; left > 0 && at < end; --left)
-      at += size_at(at, end);
-    return at;
-  }
-
-  /// The character after a suffix that was cut, or after its segment.
-  [[nodiscard]] std::uint32_t follower_of(const Suffix& suffix) const {
-    const Segment& segment = segments_[suffix.segment];
-    const char* const stop = suffix.begin + suffix.size;
-    const char* const end = segment.begin + segment.size;
-    return stop < end ? decode_utf8(stop, end).value : segment.follower;
   }
 
   /// Ends the substrings of more than `size` bytes, and adds their occurrences to shorter ones.
-  void close(std::vector<Node>& open, std::size_t size, std::vector<Seed>& seeds) const {
+  void close(std::vector<Node>& open, std::size_t size, BestSeeds& best) const {
     while (open.back().text.size() > size) {
       const Node node = open.back();
       open.pop_back();
       if (node.characters >= 2 && node.count >= 2 && node.follower == kNoFollower) {
-        seeds.push_back({node.text, static_cast<Wide>(node.count) * node.characters});
-        if (seeds.size() >= 2 * limit_ + 1024) keep_best(seeds, limit_);
+        best.add({node.text.data(), static_cast<std::uint32_t>(node.text.size()),
+                  static_cast<std::uint32_t>(node.characters), node.count});
       }
       Node& shorter = open.back();
       const std::size_t begun = std::max(size, shorter.text.size());
@@ -176,27 +279,24 @@ class SeedFinder {
 
   std::span<const Segment> segments_;
   std::size_t max_characters_;
-  std::size_t limit_;
-  std::size_t turns_;
+  std::vector<std::uint32_t> turn_of_;  // a hash
+  std::vector<std::size_t> turns_;      // the positions of each
 };
 
 /// The best seeds of segments, of 2 to `max_characters` characters, in the order of their bytes.
 inline std::vector<Seed> find_seeds(std::span<const Segment> segments, std::size_t max_characters,
                                     std::size_t limit, std::size_t threads) {
   if (max_characters < 2) return {};
-  constexpr std::size_t kPositions = std::size_t{1} << 24;  // of a turn: 24 bytes each
-  std::size_t bytes = 0;
-  for (const Segment& segment : segments) bytes += segment.size;
-  const std::size_t turns = bytes / kPositions + (threads > 1 ? 4 * threads : 1);
-  const SeedFinder finder(segments, max_characters, limit, turns);
-  const auto of_threads =
-      gather(turns, 1, threads, std::vector<Seed>(),
-             [&](std::vector<Seed>& seeds, std::size_t turn) { finder.add(turn, seeds); });
-  std::vector<Seed> seeds;
-  for (const auto& some : of_threads) seeds.insert(seeds.end(), some.begin(), some.end());
-  keep_best(seeds, limit);
+  const SeedFinder finder(segments, max_characters, std::max<std::size_t>(threads, 1));
+  auto of_threads = gather(finder.turns(), 1, threads, BestSeeds(limit),
+                           [&](BestSeeds& best, std::size_t turn) { finder.add(turn, best); });
+  BestSeeds best = std::move(of_threads.back());
+  for (of_threads.pop_back(); !of_threads.empty(); of_threads.pop_back()) {
+    for (const Seed& seed : std::move(of_threads.back()).take()) best.add(seed);
+  }
+  std::vector<Seed> seeds = std::move(best).take();
   std::sort(seeds.begin(), seeds.end(),
-            [](const Seed& a, const Seed& b) { return a.text < b.text; });
+            [](const Seed& a, const Seed& b) { return a.text() < b.text(); });
   return seeds;
 }
 

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <span>
 #include <stdexcept>
 #include <string_view>
@@ -123,68 +125,89 @@ class SegmentCutter {
   std::uint8_t inherited_ = script_of(0x300);
 };
 
+/// Sorts segments by their bytes. Takes little memory, and time as the bytes that are equal.
+inline void sort_by_bytes(std::span<Segment> segments) {
+  constexpr std::size_t kFew = std::size_t{1} << 14;
+  struct Group {  // whose first `equal` bytes are the same
+    std::span<Segment> segments;
+    std::size_t equal;
+  };
+  std::vector<std::pair<std::uint64_t, Segment>> few;
+  std::vector<Group> waiting{{segments, 0}};
+  while (!waiting.empty()) {
+    const std::span<Segment> group = waiting.back().segments;
+    const std::size_t equal = waiting.back().equal;
+    waiting.pop_back();
+    if (group.size() <= kFew) {
+      few.clear();
+      for (const Segment& one : group)
+        few.emplace_back(leading_bytes(one.text().substr(equal)), one);
+      std::sort(few.begin(), few.end(), [](const auto& a, const auto& b) {
+        return a.first != b.first ? a.first < b.first : a.second.text() < b.second.text();
+      });
+      for (std::size_t i = 0; i < few.size(); ++i) group[i] = few[i].second;
+      continue;
+    }
+    // In place by the next byte; 0 is for segments that end.
+    const auto kind_of = [equal](const Segment& one) {
+      return one.size == equal ? 0 : 1 + std::size_t{static_cast<unsigned char>(one.begin[equal])};
+    };
+    std::array<std::size_t, 258> begins{};
+    for (const Segment& one : group) ++begins[kind_of(one) + 1];
+    std::partial_sum(begins.begin(), begins.end(), begins.begin());
+    auto next = begins;
+    for (std::size_t kind = 0; kind < 257; ++kind) {
+      while (next[kind] < begins[kind + 1]) {
+        const std::size_t other = kind_of(group[next[kind]]);
+        if (other != kind) std::swap(group[next[kind]], group[next[other]]);
+        ++next[other];
+      }
+      const std::size_t size = begins[kind + 1] - begins[kind];
+      if (kind > 0 && size > 1) waiting.push_back({group.subspan(begins[kind], size), equal + 1});
+    }
+  }
+}
+
 /// Joins equal segments.
 class SegmentTable {
  public:
+  /// Memory grows from that of `expected` segments if they differ more.
+  explicit SegmentTable(std::size_t expected = 0) : room_(std::max<std::size_t>(expected, 1024)) {
+    segments_.reserve(room_);
+  }
+
   void add(const Segment& segment) {
-    if (2 * segments_.size() >= slots_.size()) grow();
-    const std::uint64_t hash = hash_bytes(segment.text(), seed_);
-    Slot& slot =
-        slot_of(hash, [&](std::size_t i) { return segments_[i].text() == segment.text(); });
-    if (slot.next == 0) {
-      segments_.push_back(segment);
-      slot = {hash, segments_.size()};
-      return;
+    if (segments_.size() == room_) {
+      join();
+      room_ = std::max(room_, segments_.size() + segments_.size() / 2);
     }
-    Segment& known = segments_[slot.next - 1];
-    known.count += segment.count;
-    known.follower = common_follower(known.follower, segment.follower);
+    segments_.push_back(segment);
   }
 
   /// Returns the segments, sorted by their bytes.
-  [[nodiscard]] std::vector<Segment> sorted() const {
-    std::vector<std::pair<std::uint64_t, std::size_t>> order;
-    order.reserve(segments_.size());
-    for (std::size_t i = 0; i < segments_.size(); ++i) {
-      order.emplace_back(leading_bytes(segments_[i].text()), i);
-    }
-    std::sort(order.begin(), order.end(), [&](const auto& a, const auto& b) {
-      if (a.first != b.first) return a.first < b.first;
-      return segments_[a.second].text() < segments_[b.second].text();
-    });
-    std::vector<Segment> result;
-    result.reserve(order.size());
-    for (const auto& [key, i] : order) result.push_back(segments_[i]);
-    return result;
+  [[nodiscard]] std::vector<Segment> sorted() && {
+    join();
+    return std::move(segments_);
   }
 
  private:
-  struct Slot {
-    std::uint64_t hash = 0;
-    std::size_t next = 0;  // one more than the number of the segment; 0: the slot is free
-  };
-
-  /// The slot of a hash for whose segment `is_equal(number)` holds, or a free one.
-  template <class Equal>
-  Slot& slot_of(std::uint64_t hash, Equal&& is_equal) {
-    const std::size_t mask = slots_.size() - 1;
-    for (std::size_t at = hash & mask;; at = (at + 1) & mask) {
-      Slot& slot = slots_[at];
-      if (slot.next == 0 || (slot.hash == hash && is_equal(slot.next - 1))) return slot;
+  void join() {
+    sort_by_bytes(segments_);
+    std::size_t size = 0;
+    for (const Segment& segment : segments_) {
+      if (size > 0 && segments_[size - 1].text() == segment.text()) {
+        Segment& known = segments_[size - 1];
+        known.count += segment.count;
+        known.follower = common_follower(known.follower, segment.follower);
+      } else {
+        segments_[size++] = segment;
+      }
     }
-  }
-
-  void grow() {
-    const std::vector<Slot> before = std::move(slots_);
-    slots_.assign(std::max<std::size_t>(64, 2 * before.size()), {});
-    for (const Slot& slot : before) {
-      if (slot.next != 0) slot_of(slot.hash, [](std::size_t) { return false; }) = slot;
-    }
+    segments_.resize(size);
   }
 
   std::vector<Segment> segments_;
-  std::vector<Slot> slots_;
-  std::uint64_t seed_ = table_seed();
+  std::size_t room_;
 };
 
 }  // namespace bpe_beam

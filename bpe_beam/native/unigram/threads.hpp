@@ -7,6 +7,7 @@
 #include <exception>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace bpe_beam {
@@ -63,10 +64,11 @@ class SharedItems {
 /// Adds numbers from all items: `use(state, item)` adds to the `State` of a thread. Returns the
 /// states of all threads.
 template <class State, class Use>
-std::vector<State> gather(std::size_t items, std::size_t slice, std::size_t threads,
-                          const State& empty, Use&& use) {
+std::vector<State> gather(std::size_t items, std::size_t slice, std::size_t threads, State empty,
+                          Use&& use) {
   threads = std::clamp<std::size_t>(items / slice, 1, std::max<std::size_t>(threads, 1));
-  std::vector<State> states(threads, empty);
+  std::vector<State> states(threads - 1, empty);
+  states.push_back(std::move(empty));
   SharedItems shared(items, slice);
   on_threads(threads, [&](std::size_t thread) {
     shared.take([&](std::size_t item) { use(states[thread], item); });

@@ -30,11 +30,12 @@ BYTES_PER_SYMBOL = 60
 BYTES_PER_WORD = 60
 BYTES_PER_ENTRY = 750
 
-# The most that random letters take as Unigram, for each byte of the words; natural text takes a
-# third of it. benchmarks/memory.py measures it.
-BYTES_IN_SEGMENTS = 30
+# The most that words take as Unigram, themselves included: an offset, a count and a segment each,
+# their bytes, and at a time the positions that begin with some pairs of characters.
+# benchmarks/memory.py measures it.
+BYTES_PER_SEGMENTED_WORD = 40
+BYTES_IN_SEGMENTS = 3
 BYTES_PER_SEED = 300
-
 
 MAX_POSITIONS = _native.MAX_POSITIONS
 
@@ -74,7 +75,8 @@ def memory_needed(word_bytes: int, unique_words: int, recipe: Recipe) -> int:
     """Return an upper estimate of the bytes that learning from counted words takes."""
     if isinstance(recipe, UnigramRecipe):
         seeds = BYTES_PER_SEED * min(recipe.seed_size, word_bytes)
-        return BYTES_IN_SEGMENTS * word_bytes + BYTES_PER_WORD * unique_words + seeds
+        words = BYTES_IN_SEGMENTS * word_bytes + BYTES_PER_SEGMENTED_WORD * unique_words
+        return words + seeds
     words = BYTES_PER_SYMBOL * word_bytes + BYTES_PER_WORD * unique_words
     return words + BYTES_PER_ENTRY * min(recipe.vocab_size, word_bytes)
 
@@ -145,25 +147,34 @@ def require_positions(size: Size) -> None:
 
 
 def gather_words(tables: Iterable[pa.Table | pa.RecordBatch], in_order_of_place: bool) -> Words:
-    """Return counted words as one sequence."""
+    """Return counted words as one sequence, without a second copy of them on the way."""
+    if in_order_of_place:
+        tables = [_sorted_by_place(tables)]
+    data, ends, counts = bytearray(), bytearray(8), bytearray()
+    for table in tables:
+        for batch in table.to_batches() if isinstance(table, pa.Table) else [table]:
+            text, bounds = string_buffers(batch.column("word"))
+            ends.extend(memoryview(bounds[1:] + (len(data) - bounds[0])))
+            data.extend(memoryview(text)[bounds[0] : bounds[-1]])
+            counts.extend(memoryview(batch.column("count").to_numpy()))
+    columns = np.frombuffer(data, np.uint8), np.frombuffer(ends, np.int64)
+    return Words(*columns, np.frombuffer(counts, np.int64))
+
+
+def _sorted_by_place(tables: Iterable[pa.Table | pa.RecordBatch]) -> pa.Table:
     every = [
         pa.Table.from_batches([table]) if isinstance(table, pa.RecordBatch) else table
         for table in tables
     ]
-    table = pa.concat_tables(every) if every else schema_of(in_order_of_place).empty_table()
-    if in_order_of_place:
-        if "first_document" not in table.schema.names:
-            raise UsageError(
-                "cannot be first_seen: these counts do not have the position where each word "
-                "occurred first",
-                ("tie_break",),
-                "train from the corpus itself, or count again with {tie_break} first_seen",
-            )
-        table = table.sort_by([("first_document", "ascending"), ("first_word", "ascending")])
-    data, offsets = string_buffers(table["word"].combine_chunks())
-    counts = np.concatenate([np.zeros(0, np.int64), *(c.to_numpy() for c in table["count"].chunks)])
-    text = np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]]
-    return Words(text, offsets - offsets[0], counts)
+    table = pa.concat_tables(every) if every else schema_of(with_places=True).empty_table()
+    if "first_document" not in table.schema.names:
+        raise UsageError(
+            "cannot be first_seen: these counts do not have the position where each word "
+            "occurred first",
+            ("tie_break",),
+            "train from the corpus itself, or count again with {tie_break} first_seen",
+        )
+    return table.sort_by([("first_document", "ascending"), ("first_word", "ascending")])
 
 
 def first_word_with(words: Words, data: bytes) -> bytes | None:

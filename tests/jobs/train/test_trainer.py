@@ -18,7 +18,7 @@ from bpe_beam.jobs.train.trainer import Trainer
 from bpe_beam.settings.train import TrainSettings
 from bpe_beam.training.learn import learn
 from bpe_beam.training.merges import words as room
-from bpe_beam.training.merges.words import gather_words
+from bpe_beam.training.merges.words import gather_words, memory_needed
 from bpe_beam.training.recipe import BpeRecipe, MinGramRecipe, Recipe, UnigramRecipe
 
 MANY = 5_000_000_000
@@ -74,12 +74,19 @@ def test_pieces_are_learned_here_if_the_words_fit() -> None:
     for recipe in (UnigramRecipe(32_000), MinGramRecipe(32_000)):
         assert decided(recipe, "auto", 10**9)["merge_rounds"] == "local"
         assert decided(recipe, "distributed", 10**9)["merge_rounds"] == "distributed"
-    assert decided(MinGramRecipe(32_000), "auto", 10**12)["merge_rounds"] == "distributed"
+    assert decided(MinGramRecipe(32_000), "auto", 10**13)["merge_rounds"] == "distributed"
     for merge_rounds in ("auto", "distributed"):
         with pytest.raises(UsageError, match="beyond driver_memory: unigram finds its") as error:
-            decided(UnigramRecipe(32_000), merge_rounds, 10**12)
+            decided(UnigramRecipe(32_000), merge_rounds, 10**13)
         assert "use model mingram" in str(error.value)
         assert "counts filter --min-count 2" in str(error.value)
+
+
+def test_many_words_of_pieces_fit_the_default_memory() -> None:
+    words, recipe = 10**8, UnigramRecipe(32_000)
+    default = TrainSettings(output="out", vocab_size=32_000, counts="counts").driver_memory
+    assert memory_needed(12 * words, words, recipe) <= default
+    assert memory_needed(24 * words, 2 * words, recipe) > default
 
 
 @pytest.mark.parametrize("limit", [None, 40])

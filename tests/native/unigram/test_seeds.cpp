@@ -31,8 +31,8 @@ void equals_all_substrings() {
     const auto seeds = find_seeds(segments, longest, limit, random() % 4);
     CHECK(seeds.size() == expected.size());
     for (std::size_t i = 0; i < seeds.size(); ++i) {
-      CHECK(seeds[i].text == expected[i].first);
-      CHECK(seeds[i].weight == expected[i].second);
+      CHECK(seeds[i].text() == expected[i].first);
+      CHECK(seeds[i].weight() == expected[i].second);
     }
   }
 }
@@ -41,8 +41,7 @@ void weights_exceed_64_bits() {
   const std::string text(40, 'a');
   const std::vector<Segment> segments = {{text.data(), 40, kNoFollower, INT64_MAX / 40}};
   for (const Seed& seed : find_seeds(segments, 16, 100, 1)) {
-    CHECK(seed.weight ==
-          static_cast<Wide>(INT64_MAX / 40) * (41 - seed.text.size()) * seed.text.size());
+    CHECK(seed.weight() == static_cast<Wide>(INT64_MAX / 40) * (41 - seed.size) * seed.size);
   }
 }
 

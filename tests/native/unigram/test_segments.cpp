@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <random>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -94,6 +95,29 @@ void joins_many_segments() {
   }
 }
 
+void joins_more_segments_than_a_small_sort_takes() {
+  std::mt19937 random(1);
+  std::string text(60000, 'a');
+  for (char& letter : text) letter = static_cast<char>('a' + random() % 3);
+  text += std::string(60, 'b');
+  std::map<std::string_view, std::int64_t> expected;
+  std::vector<Segment> segments;
+  for (int i = 0; i < 60000; ++i) {
+    const bool of_equal = random() % 2 == 0;  // many more than are sorted at once begin alike
+    const std::size_t begin = of_equal ? 60000 : random() % 60000;
+    const std::size_t size = of_equal ? 40 + random() % 20 : 1 + random() % 12;
+    segments.push_back({text.data() + begin, static_cast<std::uint32_t>(size), 'x', i});
+    expected[segments.back().text()] += i;
+  }
+  const auto joined = joined_segments(segments);
+  CHECK(joined.size() == expected.size());
+  std::size_t i = 0;
+  for (const auto& [bytes, count] : expected) {
+    CHECK(joined[i].text() == bytes && joined[i].count == count);
+    ++i;
+  }
+}
+
 void counts_characters() {
   CharacterCounts counts;
   counts.add("a\u00e9a\xFF", 5);
@@ -120,6 +144,7 @@ int main() {
   cuts_long_segments();
   joins_equal_segments();
   joins_many_segments();
+  joins_more_segments_than_a_small_sort_takes();
   counts_characters();
   compares_leading_bytes();
 }

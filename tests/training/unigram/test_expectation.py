@@ -9,6 +9,7 @@ import pytest
 from piece_checks import check, random_words, words_of
 
 from bpe_beam.errors import DataError, UsageError
+from bpe_beam.training import learn as learning
 from bpe_beam.training.learn import learn
 from bpe_beam.training.merges.words import Words
 from bpe_beam.training.recipe import UnigramRecipe
@@ -50,6 +51,14 @@ def test_equal_words_may_be_counted_in_parts(seed: int) -> None:
     once = learn(words_of({word: 2 * count for word, count in counts.items()}), recipe)
     twice = learn(both, recipe)
     assert (twice.vocab, twice.scores) == (once.vocab, once.scores)
+
+
+@pytest.mark.quick
+def test_tokens_of_some_words_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    recipe = UnigramRecipe(11, character_coverage="1")
+    expected = learn(words_of(HUGS), recipe).totals
+    monkeypatch.setattr(learning, "_ENCODED_WORDS", 2)
+    assert learn(words_of(HUGS), recipe).totals == expected
 
 
 def test_words_of_unknown_characters_change_nothing() -> None:
