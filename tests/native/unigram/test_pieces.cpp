@@ -34,7 +34,7 @@ void matches_equal_all_substrings() {
   std::mt19937 random(1);
   PieceMatches matches;
   for (int round = 0; round < 200; ++round) {
-    const auto texts = random_texts(random, 4, 12, random() % 6 + 1);
+    const auto texts = random_texts(random, 4, 40, random() % 6 + 1);
     const auto pieces = pieces_of(random_pieces(random, texts));
     for (const Text& each : texts) {
       matches.find(pieces, each.text);
