@@ -104,7 +104,7 @@ class PieceMatches {
       walk(pieces.trie(), text, std::span(begins_).subspan(first, lanes), prefetch);
       for (std::size_t lane = 0; lane < lanes; ++lane) {
         firsts_.push_back(matches_.size());
-        matches_.insert(matches_.end(), found_[lane].begin(), found_[lane].end());
+        matches_.insert(matches_.end(), lanes_[lane].begin(), lanes_[lane].end());
       }
     }
     firsts_.push_back(matches_.size());
@@ -138,7 +138,7 @@ class PieceMatches {
     std::array<Walk, kLanes> walks{};
     for (std::uint32_t lane = 0; lane < begins.size(); ++lane) {
       walks[lane] = {lane, begins[lane], ByteTrie::kRoot};
-      found_[lane].clear();
+      lanes_[lane].clear();
     }
     for (std::size_t open = begins.size(); open > 0;) {
       std::size_t still = 0;
@@ -149,7 +149,7 @@ class PieceMatches {
         ++at.end;
         const std::uint32_t piece = trie.id_at(at.node);
         if (piece != kNoId) {
-          found_[at.lane].push_back({at.end, piece});
+          lanes_[at.lane].push_back({at.end, piece});
           prefetch(piece);
         }
         if (at.end == text.size()) continue;
@@ -160,7 +160,7 @@ class PieceMatches {
     }
   }
 
-  std::array<std::vector<Match>, kLanes> found_;
+  std::array<std::vector<Match>, kLanes> lanes_;
   std::vector<Match> matches_;
   std::vector<std::uint32_t> begins_;
   std::vector<std::size_t> firsts_;

@@ -119,7 +119,7 @@ class SeedFinder {
       const std::span<Suffix> equal(&suffixes[begin], end - begin);
       const std::string_view text = cut(rest_of(equal[0]));
       if (text.size() >= kKeyBytes && !best.admits(static_cast<Wide>(count) * max_characters_)) {
-        // No text of a whole key is a seed, but they count for shorter ones.
+        // No seed has all bytes of the key. These occurrences count for shorter seeds.
         extend(open, {text, 0, count, kNoFollower}, best);
         continue;
       }
@@ -199,7 +199,7 @@ class SeedFinder {
     return suffixes;
   }
 
-  /// The bytes of a suffix, at least those of the most characters of a seed.
+  /// The bytes of a suffix that a seed may have, and some more.
   [[nodiscard]] std::string_view rest_of(const Suffix& suffix) const {
     constexpr std::size_t kMaxBytes = 4;  // of a character
     return segments_[suffix.segment].text().substr(suffix.offset, kMaxBytes * max_characters_);

@@ -125,7 +125,7 @@ class SegmentCutter {
   std::uint8_t inherited_ = script_of(0x300);
 };
 
-/// Sorts segments by their bytes. Takes little memory, and time as the bytes that are equal.
+/// Sorts segments by their bytes, nearly in place. The time is linear in the bytes.
 inline void sort_by_bytes(std::span<Segment> segments) {
   constexpr std::size_t kFew = std::size_t{1} << 14;
   struct Group {  // whose first `equal` bytes are the same
@@ -171,7 +171,7 @@ inline void sort_by_bytes(std::span<Segment> segments) {
 /// Joins equal segments.
 class SegmentTable {
  public:
-  /// Memory grows from that of `expected` segments if they differ more.
+  /// Has room for `expected` segments; takes more if more of them differ.
   explicit SegmentTable(std::size_t expected = 0) : room_(std::max<std::size_t>(expected, 1024)) {
     segments_.reserve(room_);
   }
