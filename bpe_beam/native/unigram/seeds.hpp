@@ -118,7 +118,9 @@ class SeedFinder {
       }
       const std::span<Suffix> equal(&suffixes[begin], end - begin);
       const std::string_view text = cut(rest_of(equal[0]));
-      if (text.size() >= kKeyBytes && !best.admits(static_cast<Wide>(count) * max_characters_)) {
+      // A key that ends in 0 may be of a shorter text too.
+      if (text.size() >= kKeyBytes && suffixes[begin].key % 256 != 0 &&
+          !best.admits(static_cast<Wide>(count) * max_characters_)) {
         // No seed has all bytes of the key. These occurrences count for shorter seeds.
         extend(open, {text, 0, count, kNoFollower}, best);
         continue;

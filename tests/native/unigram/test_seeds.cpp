@@ -37,6 +37,25 @@ void equals_all_substrings() {
   }
 }
 
+void a_text_is_no_other_one_that_zeros_follow() {
+  std::vector<std::string> texts;
+  for (char letter = 'c'; letter <= 'z'; ++letter) texts.emplace_back(2, letter);
+  std::vector<Segment> segments;
+  const auto add = [&segments](const std::string& text, std::int64_t count) {
+    segments.push_back({text.data(), static_cast<std::uint32_t>(text.size()), kNoFollower, count});
+  };
+  for (const std::string& text : texts) add(text, 1000);
+  const std::string zeros = std::string("ab") + std::string(6, '\0');
+  const std::string other = {'a', 'b', '\0', 'c'};
+  const std::string shorter = "ab";
+  add(zeros, 1);
+  add(shorter, 3);
+  add(other, 10000);
+  const auto seeds = find_seeds(segments, 16, 10, 1);
+  CHECK(seeds[2].text() == zeros.substr(0, 3));
+  CHECK(seeds[2].weight() == 3 * 10001);
+}
+
 void weights_exceed_64_bits() {
   const std::string text(40, 'a');
   const std::vector<Segment> segments = {{text.data(), 40, kNoFollower, INT64_MAX / 40}};
@@ -55,6 +74,7 @@ void takes_linear_time() {
 
 int main() {
   equals_all_substrings();
+  a_text_is_no_other_one_that_zeros_follow();
   weights_exceed_64_bits();
   takes_linear_time();
 }
