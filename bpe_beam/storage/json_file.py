@@ -83,7 +83,8 @@ def with_checksum(document: object, indent: int | None = 2) -> bytes:
     """Return the bytes of a JSON file with its checksum."""
     data = json_bytes({**msgspec.to_builtins(document), CHECKSUM: _ZEROS}, indent)
     start = data.rindex(_ZEROS.encode())
-    return _signed(data, start, start + len(_ZEROS))
+    end = start + len(_ZEROS)
+    return data[:start] + _checksum(data, start, end) + data[end:]
 
 
 def read_signed(data: bytes, source: str) -> JsonObject:
@@ -98,18 +99,21 @@ def read_signed(data: bytes, source: str) -> JsonObject:
         )
     if CHECKSUM not in document:
         raise DataError(f"{source}: the key {CHECKSUM!r} is missing")
-    match = _LAST_KEY.search(data)
-    if match is None or _signed(data, *match.span(1)) != data:
+    match = _LAST_KEY.match(data, data.rfind(b'"sha256"'))
+    if match is None or _checksum(data, *match.span(1)) != match[1]:
         problem = "the checksum does not match: the file was changed or damaged"
         raise DataError(f"{source}: {problem} after it was written")
     del document[CHECKSUM]
     return document
 
 
-def _signed(data: bytes, start: int, end: int) -> bytes:
-    """Return the file with its checksum at these positions, computed with zeros in their place."""
-    digest = hashlib.sha256(data[:start] + _ZEROS.encode() + data[end:]).hexdigest()
-    return data[:start] + digest.encode() + data[end:]
+def _checksum(data: bytes, start: int, end: int) -> bytes:
+    """Return the checksum of a file that has it at these positions."""
+    view = memoryview(data)
+    digest = hashlib.sha256(view[:start])
+    digest.update(_ZEROS.encode())
+    digest.update(view[end:])
+    return digest.hexdigest().encode()
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> JsonObject:
