@@ -37,7 +37,8 @@ def learns_in_rounds(plan: TrainingPlan) -> tuple[bool, str]:
             f"{manifest.unique_words:,} unique words of {manifest.word_bytes:,} bytes {have} "
             f"more than the {beyond[0]:,} symbols and words that one trainer can process"
         )
-    refusal = _refusal_of_rounds(plan, within)
+    megabytes = -(-needed // 10**6)
+    refusal = _refusal_of_rounds(plan, within, megabytes)
     impossible = not within or (beyond is not None and beyond[1])
     fits = within and beyond is None
     # If rounds are refused, words that may fit are tried; the trainer counts symbols first.
@@ -49,13 +50,13 @@ def learns_in_rounds(plan: TrainingPlan) -> tuple[bool, str]:
             problem = refusal.problem if fits else f"{refusal.problem} ({where})"
             raise UsageError(problem, refusal.parameters, refusal.remedy)
     elif impossible:
-        ways = [] if within else [f"{{driver_memory}} {-(-needed // 10**6)}MB"]
+        ways = [] if within else [f"{{driver_memory}} {megabytes}MB"]
         ways += [] if refusal else ["{merge_rounds} distributed"]
         raise UsageError(where, remedy=f"give {', or '.join(ways or ['fewer words'])}")
     return distributed, "merge_rounds says so" if wanted != "auto" else where
 
 
-def _refusal_of_rounds(plan: TrainingPlan, within: bool) -> UsageError | None:
+def _refusal_of_rounds(plan: TrainingPlan, within: bool, megabytes: int) -> UsageError | None:
     """Return why the recipe cannot be trained in rounds; None if it can."""
     settings, counts = plan.settings, plan.counts
     assert counts is not None
@@ -63,11 +64,10 @@ def _refusal_of_rounds(plan: TrainingPlan, within: bool) -> UsageError | None:
         return UsageError("must not be distributed with counts in memory", ("merge_rounds",))
     if isinstance(plan.recipe, UnigramRecipe) and not within:
         return UsageError(
-            "cannot be distributed beyond driver_memory: unigram finds its first pieces in this "
-            "process",
-            ("merge_rounds",),
-            "use {model} mingram, whose first pieces come from merge rounds; or drop rare words "
-            "with counts filter --min-count 2; or give more {driver_memory}",
+            "is too small for unigram, which finds its first pieces in this process",
+            ("driver_memory",),
+            f"give {{driver_memory}} {megabytes}MB, or use {{model}} mingram, whose first pieces "
+            "merge rounds can find, or drop rare words with counts filter --min-count 2",
         )
     try:
         check_distributed(plan.recipe)

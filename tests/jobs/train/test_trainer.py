@@ -76,7 +76,7 @@ def test_pieces_are_learned_here_if_the_words_fit() -> None:
         assert decided(recipe, "distributed", 10**9)["merge_rounds"] == "distributed"
     assert decided(MinGramRecipe(32_000), "auto", 10**13)["merge_rounds"] == "distributed"
     for merge_rounds in ("auto", "distributed"):
-        with pytest.raises(UsageError, match="beyond driver_memory: unigram finds its") as error:
+        with pytest.raises(UsageError, match="driver_memory is too small for unigram") as error:
             decided(UnigramRecipe(32_000), merge_rounds, 10**13)
         assert "use model mingram" in str(error.value)
         assert "counts filter --min-count 2" in str(error.value)
