@@ -4,15 +4,18 @@ The words of a split go to a file in the run's folder (`work/counts-00003-of-000
 by partition: each partition has blocks of at most `BLOCK_BYTES`, one after another, each with the
 name of its source. Only references to a partition's blocks travel. A table that has grown to its
 limit within a split, or within a document, is written out and begun anew. The worker of a partition
-has in memory its unique words, and one block. A task writes one part, or several of a small corpus.
+has in memory its unique words, and one block. A task writes one part, or several of a small corpus,
+whose files it keeps in memory.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import io
 import json
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from operator import itemgetter
 from typing import BinaryIO
@@ -189,9 +192,13 @@ def write_parts(
     """
     first, blocks = element[0], list(element[1])
     folder, parts = task.folder, []
+    # Far from a store, each request counts: several parts are of the same small files.
+    kept = functools.cache(folder.storage.read_bytes)
+    several = task.parts_per_task > 1
+    opened = (lambda url: io.BytesIO(kept(url))) if several else folder.storage.open
     for partition in range(PARTITIONS)[first:][: task.parts_per_task]:
         references = [reference for each, reference in blocks if each == partition]
-        words = words_of(_added_up(task, references), task.by_source)
+        words = words_of(_added_up(task, references, opened), task.by_source)
         name = part_name(partition, PARTITIONS)
         parts.append(write_part(folder.storage, folder.url, name, words, task.rules.with_places))
         progress.report(task.stage, parts_written=1)
@@ -201,12 +208,15 @@ def write_parts(
     return TaskResult([part.name for part in parts], {"unique_words": unique_words})
 
 
-def _added_up(task: CountTask, references: Iterable[BlocksReference]) -> dict[str, WordTable]:
+def _added_up(
+    task: CountTask,
+    references: Iterable[BlocksReference],
+    opened: Callable[[str], BinaryIO],
+) -> dict[str, WordTable]:
     """Return the words of blocks by source, added in the order of their files."""
-    storage = task.folder.storage
     tables: dict[str, WordTable] = {}
     for url, rows in groupby(sorted(row for row in references if row[3]), itemgetter(0)):
-        with storage.open(url) as file:
+        with opened(url) as file:
             for _, _, start, size in rows:
                 file.seek(start)
                 for source, data in _read_blocks(file, size, url):

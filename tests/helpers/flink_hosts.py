@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -99,7 +100,7 @@ class FlinkHosts:
         store = self.hosts["store"]
         store.run("mkdir", "-p", f"{_DATA}/{BUCKET}")
         line = [self._server, "--access", USER, "--secret", SECRET, "--region", "us-east-1"]
-        line += ["--port", f"0.0.0.0:{_PORT}", "posix", _DATA]
+        line += ["--keep-alive", "--port", f"0.0.0.0:{_PORT}", "posix", _DATA]
         self._running["store"] = store.start(*line, log="/var/tmp/store.log")
         wait_until(lambda: _answers(store, _PORT), "the store")
 
@@ -194,14 +195,15 @@ class FlinkHosts:
         self.hosts["driver"].run(sys.executable, "-c", _PUT, self.options, folder, url, seconds=300)
 
     def names(self, url: str) -> list[str]:
-        """Return the names of all objects below a URL, without a request to the server."""
-        return sorted(self.stored(url, "-printf '-  %p\\n'"))
+        """Return the names of all objects below a URL: no request to the server, no process."""
+        top = Path(f"/proc/{self.hosts['store'].pid}/root{_folder(url)}")
+        walked = ((Path(folder), files) for folder, _, files in os.walk(top))
+        return [str((folder / file).relative_to(top)) for folder, files in walked for file in files]
 
-    def stored(self, url: str, what: str = "-exec sha256sum {} +") -> dict[str, str]:
+    def stored(self, url: str) -> dict[str, str]:
         """Return the SHA-256 of all objects below a URL, by relative name."""
-        folder = f"{_DATA}/{url.removeprefix('s3://')}"
-        line = f'cd "$1" 2>/dev/null && find . -type f {what} || true'
-        shown = self.hosts["store"].run("sh", "-c", line, "sh", folder).decode()
+        line = 'cd "$1" 2>/dev/null && find . -type f -exec sha256sum {} + || true'
+        shown = self.hosts["store"].run("sh", "-c", line, "sh", _folder(url)).decode()
         rows = (row.split("  ./", 1) for row in shown.splitlines())
         return {name: digest for digest, name in rows}
 
@@ -209,6 +211,11 @@ class FlinkHosts:
         """Return the log of Flink, or of the store, on a host."""
         path = "/var/tmp/store.log" if name == "store" else "/var/tmp/flink.log"
         return self.hosts[name].run("cat", path).decode(errors="replace")
+
+
+def _folder(url: str) -> str:
+    """Return the folder of a URL on the store's host."""
+    return f"{_DATA}/{url.removeprefix('s3://')}"
 
 
 def _ask(host: Host, port: int, path: str = "", method: str = "GET") -> bytes:

@@ -23,20 +23,19 @@ LIMIT_SECONDS = 1200
 worker that does not reach its store gives up after four minutes."""
 END = "<|endoftext|>"
 _RUN = r"work/run-[0-9a-f]{12}/"
-_TAKEN = r"(?<!run-[0-9a-f]{12}/)work/"
 PHASES = {
     "count": {
         "launch": "",
         "splits": rf"{_RUN}work/counts-.*\.json",
         "partitions": rf"{_RUN}work/part-.*\.json",
-        "publish": rf"{_TAKEN}(counts|part)-.*\.json",
+        "publish": r"work/(counts|part)-.*\.json",
     },
     "tokenize": {
         "launch": "",
-        "documents": rf"documents/{_RUN}work/.*\.json",
+        "documents": rf"work/documents/{_RUN}work/.*\.json",
         "measure": rf"{_RUN}work/measure-.*\.json",
         "arrange": rf"{_RUN}work/(scatter|shard)-.*\.json",
-        "publish": rf"{_TAKEN}shard-.*\.json",
+        "publish": r"work/shard-.*\.json",
     },
     "train": {
         "launch": "",
@@ -46,12 +45,25 @@ PHASES = {
     },
     "evaluate": {
         "launch": "",
-        "splits": rf"{_RUN}work/counts-.*\.json",
-        "partitions": rf"{_RUN}work/part-.*\.json",
+        "splits": rf"counted/counts/{_RUN}work/counts-.*\.json",
+        "partitions": rf"counted/counts/{_RUN}work/part-.*\.json",
+    },
+    "mix": {
+        "launch": "",
+        "index": rf"{_RUN}work/index-.*\.json",
+        "choose": rf"{_RUN}work/keyed-.*\.json",
+        "arrange": rf"{_RUN}work/(placed|scatter|shard)-.*\.json",
+    },
+    "stream-tokenize": {
+        "launch": "",
+        "window": r"window-0+/__window",
+        "shards": r"window-0+/work/.*\.json",
     },
 }
-"""The phases of each job, and the name in its folder that shows that a phase has begun."""
-_LAUNCH_SECONDS, _PHASE_SECONDS = 15.0, 2.0
+"""The phases of each job, and how the name in its folder begins that shows that a phase has."""
+_WINDOW = "the shards of a window"
+_ONE_WINDOW = ("--window-seconds", "0", "--poll-seconds", "2", "--until-idle-seconds", "0")
+_PHASE_SECONDS, _OTHERS = 2.0, {"launch": 15.0, "publish": 0.3}
 """The times after the beginning of a phase in which faults happen."""
 
 _FOR_EVER = float("inf")
@@ -136,12 +148,13 @@ def _wrong_clock(cluster: FlinkHosts, worker: str, wait: Wait) -> None:
     cluster.hosts[worker].kill()
 
 
+DRIVER_LOST = "the driver lost"
 FAULTS: dict[str, Callable[[FlinkHosts, str, Wait], None]] = {
     "a task manager lost": _lost,
     "a task manager lost and back": _lost_and_back,
     "the job manager lost": _manager_lost,
     "the job manager lost and back": _manager_lost_and_back,
-    "the driver lost": _driver_lost,
+    DRIVER_LOST: _driver_lost,
     "5 s without the store": functools.partial(_no_store, seconds=5),
     "60 s without the store": functools.partial(_no_store, seconds=60),
     "no store for ever": functools.partial(_no_store, seconds=_FOR_EVER),
@@ -181,10 +194,9 @@ class Trial:
         """Return the trial of a seed; neighbours have different faults and jobs."""
         chance = random.Random(seed)
         fault = [*FAULTS][seed % len(FAULTS)]
-        job = chance.choice(["count", "tokenize", "tokenize", "train", "evaluate"])
+        job = chance.choice([*PHASES, "tokenize"])
         phase = chance.choice([*PHASES[job]])
-        longest = _LAUNCH_SECONDS if phase == "launch" else _PHASE_SECONDS
-        moment = round(chance.uniform(0, longest), 1)
+        moment = round(chance.uniform(0, _OTHERS.get(phase, _PHASE_SECONDS)), 1)
         return Trial(seed, job, fault, phase, moment, chance.choice(WORKERS))
 
 
@@ -194,14 +206,22 @@ class Jobs:
     def __init__(self, cluster: FlinkHosts, folder: Path) -> None:
         self._cluster = cluster
         cluster.put(folder, f"{TOP}/in")
-        corpus = ("--input", f"{TOP}/in/corpus/*", "--range-bytes", "8KB")
+        corpus = ("--input", f"{TOP}/in/corpus/*", "--range-bytes", "16KB")
         tokenizer = ("--tokenizer", f"{TOP}/in/tokenizer/tokenizer.json")
+        appended = ("--append", END)
         arranged = ("--sequence-length", "128", "--packing", "best_fit", "--shuffle-seed", "7")
         self._lines = {
             "count": ("count", *corpus),
-            "tokenize": ("tokenize", *corpus, *tokenizer, "--append", END, *arranged),
+            "tokenize": ("tokenize", *corpus, *tokenizer, *appended, *arranged),
             "train": ("train", *corpus, "--vocab-size", "300", "--merge-rounds", "distributed"),
             "evaluate": ("evaluate", *corpus, *tokenizer),
+            "mix": (
+                *("mix", "--input", f"web={TOP}/in/tokens-0", f"code={TOP}/in/tokens-1"),
+                *("--tokens", "15000", "--share", "web=0.6,code=0.4", *arranged),
+            ),
+            "stream-tokenize": ("stream-tokenize", *corpus, *tokenizer, *appended, *_ONE_WINDOW),
+            # What its window must have; it does not run without a runner.
+            _WINDOW: ("tokenize", *corpus, *tokenizer, *appended),
         }
         self._expected: dict[str, dict[str, str]] = {}
 
@@ -212,6 +232,10 @@ class Jobs:
             write(folder / "corpus" / f"{number}.jsonl", documents(400, seed=number))
         line = ("--input", folder / "corpus", "--vocab-size", "500", "--special-token", END)
         run_whole("train", *line, "--output", folder / "tokenizer")
+        tokenizer = ("--tokenizer", folder / "tokenizer" / "tokenizer.json")
+        for number in range(2):
+            part = ("--input", folder / "corpus" / f"{number}.jsonl", "--range-bytes", "16KB")
+            run_whole("tokenize", *part, *tokenizer, "--output", folder / f"tokens-{number}")
 
     def line(self, job: str, out: str) -> tuple[str, ...]:
         """Return the arguments of a job without a runner."""
@@ -223,18 +247,25 @@ class Jobs:
         """Return the hashes of what a job writes on one machine, without Beam."""
         if job not in self._expected:
             out = f"{TOP}/expected/{job}"
-            line = self._cluster.command(*self.line(job, out), "--quiet", driver="other-driver")
+            plain = self.line(_WINDOW if job == "stream-tokenize" else job, out)
+            line = self._cluster.command(*plain, "--quiet", driver="other-driver")
             ended = subprocess.run(
                 line, capture_output=True, env=environment(), timeout=600, check=False
             )
             assert ended.returncode == 0, ended.stderr.decode()
-            self._expected[job] = self.published(out)
+            self._expected[job] = self.published(job, out)
         return self._expected[job]
 
-    def published(self, out: str) -> dict[str, str]:
-        """Return the hashes of what a job has written, without the folders of orphans."""
+    def published(self, job: str, out: str) -> dict[str, str]:
+        """Return the hashes of what a job has written, without the folders of orphans.
+
+        Of a stream: of the shards alone, with their names in the first window.
+        """
         stored = self._cluster.stored(out).items()
-        mine = (row for row in stored if not re.search(r"(^|/)work/run-", row[0]))
+        mine = {row for row in stored if not re.search(r"(^|/)work/run-", row[0])}
+        if job == "stream-tokenize":
+            names = ((name.removeprefix("window-00000000/"), sha256) for name, sha256 in mine)
+            return {name: sha256 for name, sha256 in names if "shard-" in name}
         return {name: sha256 for name, sha256 in mine if not name.endswith("summary.json")}
 
 
@@ -317,7 +348,7 @@ class _Command:
             seen = [
                 phase
                 for phase, pattern in phases.items()
-                if not pattern or any(re.search(pattern, name) for name in names)
+                if not pattern or any(re.match(pattern, name) for name in names)
             ]
             return seen[-1]
 
@@ -338,8 +369,9 @@ def attempt(cluster: FlinkHosts, jobs: Jobs, trial: Trial) -> Outcome:
             FAULTS[trial.fault](cluster, trial.worker, command.wait)
         command.wait()
         code, seconds, message = command.code, command.seconds, command.message
-    right = code == 0 and jobs.published(out) == expected
-    cluster.restore()
+    right = code == 0 and jobs.published(trial.job, out) == expected
+    if code in (0, None) or trial.fault != DRIVER_LOST:  # whose job goes on beside the repetition
+        cluster.restore()
     if code is None:
         return Outcome(f"no end in {LIMIT_SECONDS} s", reached, seconds, None, message)
     if code == 0:
@@ -348,12 +380,14 @@ def attempt(cluster: FlinkHosts, jobs: Jobs, trial: Trial) -> Outcome:
     with _Command(cluster.command(*line, driver="other-driver")) as repeated:
         repeated.wait()
         again = repeated.code, repeated.seconds, repeated.message
+    same = jobs.published(trial.job, out) == expected
+    cluster.restore()
     clear = message.count("\n") < 3 and message.startswith(f"bpe-beam {trial.job}: ")
     if again[0] != 0:
         result, message = "the repetition fails", f"{message}\n{again[2]}"
-    elif jobs.published(out) != expected:
+    elif not same:
         result = "DIFFERENT BYTES"
-    elif not clear and trial.fault != "the driver lost":
+    elif not clear and trial.fault != DRIVER_LOST:
         result = "no clear error"
     else:
         result = "error, then same bytes"

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow.parquet as pq
 import pytest
+from msgspec.structs import replace
 
 from bpe_beam.corpus.plan import InputFile
 from bpe_beam.corpus.read_settings import ReadSettings
@@ -117,3 +118,20 @@ def test_a_damaged_counts_file_is_named(tmp_path: Path, damage: Any, message: st
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(DataError, match=f"{path.name} {message}"):
         write_parts(task, (partition, [(partition, place)]))
+
+
+def test_a_task_of_several_parts_opens_each_file_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, task, places = count_file(tmp_path, b'{"text": "one two three four"}\n', by_source=False)
+    opened: list[str] = []
+
+    def note(storage: Storage, url: str) -> BinaryIO:
+        opened.append(url)
+        return Path(url).open("rb")
+
+    monkeypatch.setattr(Storage, "open", note)
+    assert len(places) > 1
+    result = write_parts(replace(task, parts_per_task=PARTITIONS), (0, places))
+    assert result.counts == {"unique_words": 4}
+    assert opened == [places[0][1][0]]
