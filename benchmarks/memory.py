@@ -42,6 +42,7 @@ from bpe_beam.evaluation.report import report_of
 from bpe_beam.evaluation.vocabulary import Vocabulary
 from bpe_beam.folders.receipts import TaskFolder
 from bpe_beam.jobs import tokenize
+from bpe_beam.jobs.dry_run.costs import FILE_BYTES, PART_WORD_BYTES, SPLIT_BYTES
 from bpe_beam.progress import Progress
 from bpe_beam.settings.common import InputSettings, RunSettings
 from bpe_beam.settings.tokenize import ArrangementSettings, TokenizeSettings
@@ -64,10 +65,7 @@ STORAGE = Storage()
 RANDOM = np.random.default_rng(1)
 
 # What the table says, where no constant of the package does.
-FILE_BYTES = 700
-SPLIT_BYTES = 25_000
 SPLIT_SOURCE_BYTES = 120
-PART_WORD_BYTES = 150
 TALLY_BYTES = 16
 EVALUATED_TOKEN_BYTES = 1000
 WATCHED_FILE_BYTES = 900

@@ -27,7 +27,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _OF_RUNS = ("workers", "progress", "storage_options")
 """The options of RunSettings in calls from Python."""
 
-_OF_FOLDERS = ("output", "dry_run")
+_OF_FOLDERS = ("output", "dry_run", "cluster")
 """The options about an output folder, absent from calls that write none."""
 
 _OF_WRITING_RUNS = (*_OF_RUNS, "overwrite", "runner")

@@ -50,7 +50,7 @@ _LAST = ("seconds", "bytes_per_second", "text_bytes_per_second")  # figures that
 _ESTIMATED = frozenset(
     {
         "documents", "text bytes", "unique words", "tokens", "seconds", "memory bytes",
-        "storage bytes", "temporary bytes",
+        "storage bytes", "temporary bytes", "worker memory bytes", "driver memory bytes",
     }
 )  # fmt: skip
 """The labels of figures that a dry run estimates."""

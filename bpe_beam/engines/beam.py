@@ -24,7 +24,7 @@ from apache_beam.typehints.decorators import no_annotations
 from bpe_beam import progress
 from bpe_beam.engines.runner_errors import JobCancelled, was_interrupted
 from bpe_beam.engines.runner_flags import DATAFLOW_FLAGS
-from bpe_beam.engines.steps import EngineSettings, Steps, TemplateMade, template_of
+from bpe_beam.engines.steps import EngineSettings, Steps, TemplateMade, template_of, timed
 from bpe_beam.errors import DataError
 from bpe_beam.messages import format_seconds
 from bpe_beam.transforms.metrics import add_metrics, record
@@ -80,7 +80,7 @@ class _BeamEngine:
         output_type: Any,
         *whole: beam.pvalue.PCollection,
     ) -> beam.pvalue.PCollection:
-        task = beam.ParDo(_RunTask(function), *map(beam.pvalue.AsList, whole))
+        task = beam.ParDo(_RunTask(timed(label, function)), *map(beam.pvalue.AsList, whole))
         return elements | label >> task.with_output_types(output_type)
 
     def gather(

@@ -18,7 +18,14 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from bpe_beam.engines.steps import Collection, Engine, EngineSettings, Steps, template_of
+from bpe_beam.engines.steps import (
+    Collection,
+    Engine,
+    EngineSettings,
+    Steps,
+    template_of,
+    timed,
+)
 from bpe_beam.storage.json_file import JsonObject
 from bpe_beam.storage.writing import core_taken
 from bpe_beam.workers.task_results import MetricSums, TaskResult
@@ -132,7 +139,8 @@ class LocalEngine:
         # Neighbours are alike, such as the files of one language: the time left is known earlier
         # if those that run first are from everywhere.
         order = scattered(len(elements))
-        unordered = self._workers.map(partial(function, *whole), [elements[i] for i in order])
+        call = partial(timed(label, function), *whole)
+        unordered = self._workers.map(call, [elements[i] for i in order])
         by_number = dict(zip(order, unordered, strict=True))
         results = [by_number[i] for i in range(len(elements))]
         for result in results:

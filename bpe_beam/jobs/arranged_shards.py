@@ -56,6 +56,7 @@ class ArrangedShards:
         self._documents = documents
         self._tokenizer = tokenizer
         self._progress = progress
+        self.metrics = MetricSums()  # gets the metrics of the steps
 
     # ---- defined by the jobs ----
 
@@ -108,7 +109,7 @@ class ArrangedShards:
                 "Arrange",
                 steps(task),
                 tasks,
-                MetricSums(),
+                self.metrics,
                 watch,
                 min_ram="1GB",
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bpe_beam.settings import common
+from bpe_beam.settings.cluster import cluster_option
 from bpe_beam.settings.common import InputSettings, RunSettings
 from bpe_beam.settings.dataflow import require_reachable
 from bpe_beam.settings.field import Settings, option, part
@@ -38,8 +39,10 @@ class CountSettings(WordSettings, frozen=True, kw_only=True):
     output: str = common.output_option("counts")
     run: RunSettings = part(RunSettings, RunSettings())
     dry_run: bool = common.dry_run_option()
+    cluster: tuple[tuple[str, str], ...] = cluster_option()
 
     def check(self) -> None:
+        self.require_effect("cluster", self.dry_run, "a dry run", "{dry_run}")
         require_reachable(self.run.runner, inputs=self.input.inputs, output=(self.output,))
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bpe_beam.corpus.rejects import Limit
 from bpe_beam.errors import require
 from bpe_beam.settings import common
+from bpe_beam.settings.cluster import cluster_option
 from bpe_beam.settings.common import AllowedSpecial, InputSettings, RunSettings
 from bpe_beam.settings.dataflow import require_reachable
 from bpe_beam.settings.field import Settings, option, part
@@ -175,10 +176,12 @@ class TokenizeSettings(Settings, frozen=True):
         identity="if set",
     )
     arranging: ArrangementSettings = part(ArrangementSettings, ArrangementSettings())
+    cluster: tuple[tuple[str, str], ...] = cluster_option()
 
     def check(self) -> None:
         for name in self.formats:
             require(self.formats.count(name) == 1, f"must not repeat {name!r}", "formats")
+        self.require_effect("cluster", self.arranging.dry_run, "a dry run", "{dry_run}")
         limited = self.max_document_tokens is not None
         self.require_effect("long_documents", limited, "a maximum", "{max_document_tokens}")
         require(
@@ -191,8 +194,9 @@ class TokenizeSettings(Settings, frozen=True):
 
     @property
     def only_estimates(self) -> bool:
-        """See `Settings`; a dry run of an arrangement tokenizes, and plans it."""
-        return self.arranging.dry_run and self.arranging.arrangement is None
+        """See `Settings`; without a cluster, a dry run of an arrangement tokenizes."""
+        arranges = self.arranging.arrangement is not None and not self.cluster
+        return self.arranging.dry_run and not arranges
 
     @property
     def format(self) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from bpe_beam.counts.weights import parse_temperature, parse_weight
 from bpe_beam.errors import UsageError, require
 from bpe_beam.settings import common
+from bpe_beam.settings.cluster import cluster_option
 from bpe_beam.settings.common import InputSettings, RunSettings
 from bpe_beam.settings.dataflow import require_reachable
 from bpe_beam.settings.field import MAX_INT64, Settings, option, own_options, part
@@ -312,6 +313,7 @@ class TrainingSettings(Settings, frozen=True, kw_only=True):
     )
 
     dry_run: bool = common.dry_run_option()
+    cluster: tuple[tuple[str, str], ...] = cluster_option()
 
     @property
     def folder(self) -> str:
@@ -358,6 +360,7 @@ class TrainingSettings(Settings, frozen=True, kw_only=True):
             "and train from its counts",
         )
         self._check_model()
+        self.require_effect("cluster", self.dry_run, "a dry run", "{dry_run}")
         require(
             not self.weights or self.temperature is None,
             "exclude each other",

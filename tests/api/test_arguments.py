@@ -98,7 +98,7 @@ def test_the_signature_and_the_help_have_every_option_once() -> None:
         help = inspect.getdoc(function) or ""
         left = {each.name for each in options_of(settings)} - options.keys()
         assert left <= {
-            *("output", "dry_run", "chat_template", "model_max_length"),
+            *("output", "dry_run", "cluster", "chat_template", "model_max_length"),
             *("runner", "overwrite", "quiet", "debug", "summary_file"),
         }
         assert parameters.keys() == {"texts_or_paths", *options}

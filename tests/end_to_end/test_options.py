@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -671,6 +672,14 @@ def estimate(ground: Ground, job: str) -> None:
     assert not (ground.own / "out").exists()
 
 
+def predicted(ground: Ground, job: str) -> None:
+    """Stages and hours on a cluster, and no output."""
+    ran = ground.run(job, "--dry-run", "--cluster", "workers=3,cores=2")
+    assert ran.code == 0
+    assert re.search(r"worker memory bytes +about", ran.err)
+    assert not (ground.own / "out").exists()
+
+
 def asked_only(ground: Ground, job: str) -> None:
     """The table, and no output."""
     ran = ground.run(job, "--dry-run")
@@ -1016,6 +1025,7 @@ CASES: dict[str, dict[str, Case]] = {
         **CUTTING,
         "--tie-break": where_words_stand_first,
         "--dry-run": estimate,
+        "--cluster": predicted,
     },
     **COUNTS_JOBS,
     "train": {
@@ -1024,6 +1034,7 @@ CASES: dict[str, dict[str, Case]] = {
         **CUTTING,
         **WEIGHING,
         "--dry-run": estimate,
+        "--cluster": predicted,
         "--vocab-size": changes("--vocab-size", "290"),
         "--counts": from_counts,
         "--model": every_model_is_another,
@@ -1075,6 +1086,7 @@ CASES: dict[str, dict[str, Case]] = {
         "--validation-by": changes("--validation-by", "id", base=("--validation-share", "40%")),
         "--shard-tokens": changes("--shard-tokens", "100", base=SEQUENCES),
         "--dry-run": changes("--dry-run", base=SEQUENCES),
+        "--cluster": predicted,
     },
     "stream-tokenize": {
         **COMMON,

@@ -94,6 +94,25 @@ def test_a_spare_task_runs_while_another_waits_for_the_disk(
     assert others == [(True, 1)] * 4
 
 
+def test_each_step_measures_the_processor_time_of_its_tasks() -> None:
+    """And not the time in which a task waits."""
+
+    def work(number: int) -> TaskResult:
+        end = time.thread_time() + 0.02
+        while time.thread_time() < end:
+            pass
+        time.sleep(0.2)
+        return TaskResult([number], {}, {"size": number})
+
+    measured = MetricSums()
+    with local_workers(2) as workers:
+        assert LocalEngine(workers, measured).run("CountSplit", work, [1, 2, 3], int) == [1, 2, 3]
+    taken = measured.distributions["count_split_processor_microseconds"]
+    assert taken["count"] == 3
+    assert 20_000 <= taken["min"] <= taken["max"] < 150_000
+    assert measured.distributions["size"]["sum"] == 6
+
+
 def test_an_interrupt_waits_for_nothing() -> None:
     running, may_end = threading.Event(), threading.Event()
     started, ended = [], []
@@ -164,6 +183,7 @@ def test_steps_and_their_metrics() -> None:
         pairs = engine.run("Double", doubled, [3, 4, 5], tuple[int, int], rows)
         gathered = engine.gather("Gather", pairs, [(1, 7), (2, 9)])
         assert gathered == [(0, [8]), (1, [6, 10, 7]), (2, [9]), (3, [-1, -1, -1])]
+    del measured.distributions["double_processor_microseconds"]
     assert measured.to_json() == {
         "counters": {"tokens_made": 3},
         "distributions": {"size": {"count": 3, "sum": 12, "min": 3, "max": 5}},

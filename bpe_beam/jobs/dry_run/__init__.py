@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -19,9 +19,12 @@ from msgspec.structs import replace
 from bpe_beam.counts.manifest import CountsManifest, read_manifest
 from bpe_beam.folders.output_folder import COUNTS
 from bpe_beam.jobs.corpus.summary import Rows
-from bpe_beam.jobs.dry_run import trial
+from bpe_beam.jobs.dry_run import costs, trial
+from bpe_beam.jobs.dry_run.cluster import Prices, prediction, read_prices
+from bpe_beam.jobs.dry_run.costs import Stage
 from bpe_beam.jobs.dry_run.trial import RESIDENT, Trials, memory, try_samples
 from bpe_beam.progress import Progress
+from bpe_beam.settings.cluster import cluster_of
 from bpe_beam.settings.count import CountSettings
 from bpe_beam.settings.tokenize import TokenizeSettings
 from bpe_beam.settings.train import TrainingSettings, TrainSettings
@@ -77,15 +80,34 @@ class Estimate(Struct, frozen=True, kw_only=True):
     memory_bytes: int  # the peak of the process's resident memory; of merge rounds an upper bound
     storage_bytes: int  # the size of all files of the output
     temporary_bytes: int | UnsetType = UNSET  # the maximum of temporary files in the output folder
+    # The prediction for `--cluster`; see `cluster.prediction`
+    cluster_stages: Rows | UnsetType = UNSET
+    cluster: Rows | UnsetType = UNSET
+    cluster_price: Rows | UnsetType = UNSET
+    warnings: Sequence[str] = ()
     next: Sequence[str] = ("the same without --dry-run",)
 
 
 def run(
     settings: CountSettings | TrainSettings | TokenizeSettings, _progress: Progress
 ) -> Estimate:
+    if not settings.cluster:
+        return _estimate(settings)[0]
+    cluster, storage = cluster_of(settings.cluster), Storage(settings.run.storage_options)
+    # A wrong file is refused before a sample is read.
+    prices = read_prices(storage, cluster.prices) if cluster.prices else Prices()
+    estimate, stages = _estimate(replace(settings, cluster=()))
+    return replace(estimate, **prediction(stages, cluster, prices, estimate.storage_bytes))
+
+
+def _estimate(
+    settings: CountSettings | TrainSettings | TokenizeSettings,
+) -> tuple[Estimate, Mapping[str, Stage]]:
+    """Return the estimate for this machine, and the stages of the job on a store."""
     if isinstance(settings, CountSettings):
         with tempfile.TemporaryDirectory() as folder:
-            return Estimate(job="count", **_count_sample(settings, folder).rows())
+            words = _count_sample(settings, folder)
+            return Estimate(job="count", **words.rows()), words.stages()
     if isinstance(settings, TrainSettings):
         return _estimate_training(settings)
     return _estimate_tokenizing(settings)
@@ -127,7 +149,7 @@ class _Words:
         # A split of the sample is smaller, and there are fewer of them.
         times = trials.splits / (splits * trials.share)
         in_split = self.growth(times)
-        blocks = (trials.second.summary["counters"] or {}).get("count_block_bytes", 0)
+        blocks = trials.blocks
         words = self.manifest.unique_words / trials.splits * in_split
         first, second = trials.first, trials.second
         more_words = second.summary["unique_words"] - first.summary["unique_words"]
@@ -144,6 +166,23 @@ class _Words:
             + round(word_bytes * (self.unique - self.manifest.unique_words)),
             "temporary_bytes": round(blocks * in_split * splits / trials.splits),
         }
+
+    def stages(self) -> dict[str, Stage]:
+        """Return the stages of counting on a store."""
+        trials = self.trials
+        second, sampled = trials.second, trials.blocks
+        rows = self.rows()
+        blocks = max(1, rows["temporary_bytes"])
+        level = second.processor_seconds("CountSplit") / costs.counting_seconds(
+            second.text, sampled
+        )
+        seconds = (
+            level * costs.counting_seconds(trials.text, blocks),
+            second.processor_seconds("WritePart") * blocks / max(1, sampled),
+        )
+        return costs.count_stages(
+            trials.corpus, seconds, blocks, self.unique, rows["storage_bytes"]
+        )
 
 
 def _count_sample(settings: CountSettings, folder: str, output: str | None = None) -> _Words:
@@ -162,21 +201,21 @@ def _count_sample(settings: CountSettings, folder: str, output: str | None = Non
 # ---- training ----
 
 
-def _estimate_training(settings: TrainSettings) -> Estimate:
+def _estimate_training(settings: TrainSettings) -> tuple[Estimate, Mapping[str, Stage]]:
     from bpe_beam.jobs.train.plan import plan_training
 
     plan = plan_training(settings, Storage(settings.run.storage_options))
     if plan.counts is not None:
         manifest, started = plan.counts.manifest, time.process_time()
         unique = manifest.unique_words
-        training = _training(plan, plan.settings, manifest, unique, manifest.word_bytes)
+        training, stages = _training(plan, plan.settings, manifest, unique, manifest.word_bytes)
         if training["seconds"] is not None:
             training["seconds"] = round(started + training["seconds"], 1)
-        return Estimate(job="train", unique_words=unique, workers=1, **training)
+        return Estimate(job="train", unique_words=unique, workers=1, **training), stages
     with tempfile.TemporaryDirectory() as folder:
         words = _count_sample(plan.counting, folder, settings.output)
-        rows = words.rows()
-        training = _training(
+        rows, counting = words.rows(), words.stages()
+        training, stages = _training(
             plan,
             replace(plan.settings, input=None, counts=f"{folder}/second"),
             words.manifest,
@@ -184,7 +223,7 @@ def _estimate_training(settings: TrainSettings) -> Estimate:
             round(words.manifest.word_bytes * words.unique / max(1, words.manifest.unique_words)),
         )
     seconds = training["seconds"]
-    return Estimate(
+    estimate = Estimate(
         job="train",
         **{
             **rows,
@@ -194,6 +233,7 @@ def _estimate_training(settings: TrainSettings) -> Estimate:
             "storage_bytes": rows["storage_bytes"] + training["storage_bytes"],
         },
     )
+    return estimate, {**counting, **stages}
 
 
 def _training(
@@ -202,7 +242,7 @@ def _training(
     manifest: CountsManifest,
     unique: int,
     word_bytes: int,
-) -> Rows:
+) -> tuple[Rows, Mapping[str, Stage]]:
     """Return the estimate of training, from a training on all or some parts of counts."""
     from bpe_beam.jobs import train
     from bpe_beam.jobs.train.local_or_distributed import learns_in_rounds
@@ -229,9 +269,10 @@ def _training(
             dry_run=False,
         )
         trial.forget_peak()
-        before, begun = memory(RESIDENT), time.monotonic()
+        before, begun, processor = memory(RESIDENT), time.monotonic(), time.process_time()
         summary = train.run(alone, trial.TrialProgress(), parts=parts)
         seconds = time.monotonic() - begun
+        processor_share = (time.process_time() - processor) / seconds
         storage = sum(trial.sizes_of(alone.folder))
     needed = memory_needed(word_bytes, unique, recipe)
     # The needed memory is an upper bound; the trial shows the share that is really used.
@@ -242,12 +283,20 @@ def _training(
         storage = round(storage * recipe.vocab_size / max(1, summary.vocab_size))
     learning = float(summary.learning_seconds or 0.0)
     more = _usual_seconds(recipe, word_bytes) / _usual_seconds(recipe, word_bytes * share) - 1
+    seconds += learning * more
+    peak = before + (min(needed, settings.driver_memory) if in_rounds else grown)
+    if in_rounds:
+        stages = costs.rounds_stages(word_bytes, peak)
+    else:
+        counts_bytes = sum(part.file.bytes for part in manifest.parts) * unique
+        counts_bytes //= max(1, manifest.unique_words)
+        stages = costs.training_stages(seconds * processor_share, counts_bytes, peak)
     return {
         "merge_rounds": "distributed" if in_rounds else "local",
-        "seconds": None if in_rounds else seconds + learning * more,
-        "memory_bytes": before + (min(needed, settings.driver_memory) if in_rounds else grown),
+        "seconds": None if in_rounds else seconds,
+        "memory_bytes": peak,
         "storage_bytes": storage,
-    }
+    }, stages
 
 
 def _usual_seconds(recipe: Recipe, word_bytes: float) -> float:
@@ -259,11 +308,12 @@ def _usual_seconds(recipe: Recipe, word_bytes: float) -> float:
 # ---- tokens ----
 
 
-def _estimate_tokenizing(settings: TokenizeSettings) -> Estimate:
+def _estimate_tokenizing(settings: TokenizeSettings) -> tuple[Estimate, Mapping[str, Stage]]:
     from bpe_beam.jobs import tokenize
     from bpe_beam.jobs.tokenize.documents import read_inputs
 
-    plan = read_inputs(settings).plan
+    inputs = read_inputs(settings)
+    plan = inputs.plan
     undivided = replace(settings, arranging=replace(settings.arranging, dry_run=False))
     with tempfile.TemporaryDirectory() as folder:
         before = memory(RESIDENT)
@@ -276,11 +326,34 @@ def _estimate_tokenizing(settings: TokenizeSettings) -> Estimate:
     peak = memory()
     caches = trials.workers * _WORD_CACHE_BYTES
     grown = min(caches, (peak - before) * (1 / trials.share - 1))
-    return Estimate(
+    estimate = Estimate(
         job="tokenize",
         **trials.rows(),
         tokens=trials.whole("tokens"),
         seconds=round(trials.seconds, 1),
         memory_bytes=peak + round(grown),
         storage_bytes=round(trials.storage_bytes),
+    )
+    return estimate, _tokenizing_stages(settings, trials, inputs.tokenizer.vocab_size)
+
+
+def _tokenizing_stages(
+    settings: TokenizeSettings, trials: Trials, vocabulary: int
+) -> dict[str, Stage]:
+    corpus, shard_bytes = trials.corpus, max(1, round(trials.storage_bytes))
+    seconds = trials.processor_seconds("TokenizeSplit")
+    stages = costs.tokenize_stages(corpus, seconds, shard_bytes, vocabulary)
+    arrangement = settings.arranging.arrangement
+    if arrangement is None:
+        return stages
+    tokens, largest = trials.whole("tokens"), arrangement.shard_tokens
+    measure, order, write = map(
+        trials.processor_seconds, ("MeasureShard", "ScatterShard", "WriteNewShard")
+    )
+    return stages | costs.arrange_stages(
+        corpus,
+        (measure, order, write),
+        shard_bytes,
+        max(len(arrangement.parts), math.ceil(tokens / largest)),
+        max(80 * 10**6, 10 * min(tokens, largest)),
     )

@@ -22,8 +22,10 @@ from msgspec.structs import replace
 
 from bpe_beam.corpus.plan import Plan
 from bpe_beam.engines.run import scattered, workers_of
+from bpe_beam.engines.steps import processor_time
 from bpe_beam.folders.artifact_names import MANIFEST_FILE
 from bpe_beam.jobs.corpus.summary import Rows, inputs_summary
+from bpe_beam.jobs.dry_run.costs import Corpus
 from bpe_beam.jobs.dry_run.sample import POSITIONS, sample_of
 from bpe_beam.progress import Progress, Stage
 from bpe_beam.settings.common import RunSettings
@@ -78,6 +80,11 @@ class Trial:
         """The bytes of the text; at least 1."""
         return max(1, int(self.summary["text_bytes"]))
 
+    def processor_seconds(self, label: str) -> float:
+        """Return the processor time of the tasks of a step."""
+        measured = (self.summary["distributions"] or {}).get(processor_time(label), {"sum": 0})
+        return float(measured["sum"]) / 1e6
+
 
 @dataclass(frozen=True)
 class Trials:
@@ -87,7 +94,7 @@ class Trials:
     first: Trial
     second: Trial
     started: float  # the seconds of this process before the first trial
-    repeated_seconds: float  # the time of the first trial when it was repeated, without imports
+    repeated: Trial  # the first trial when it was repeated, without imports
     workers: int  # how many splits are read at once
     splits: int  # the splits of the second sample
 
@@ -109,7 +116,7 @@ class Trials:
         for number in scattered(len(self.plan.splits)):
             heapq.heapreplace(free, free[0] + self.plan.splits[number].size)
         uneven = max(free) * self.workers / max(1, self.plan.size)
-        more = self.per_byte(self.second.seconds - self.repeated_seconds)
+        more = self.per_byte(self.second.seconds - self.repeated.seconds)
         return self.started + self.first.seconds + more * (uneven * self.text - self.first.text)
 
     @property
@@ -119,9 +126,25 @@ class Trials:
         files = self.first.storage_bytes + more * (self.text - self.first.text)
         return files + self.second.manifest_bytes
 
+    def processor_seconds(self, label: str) -> float:
+        """Return the processor time of a step on the whole corpus, if it grows as the text does."""
+        first, second = (each.processor_seconds(label) for each in (self.repeated, self.second))
+        return second + self.per_byte(second - first) * (self.text - self.second.text)
+
     def per_byte(self, difference: float) -> float:
         """Return a difference between both trials for each byte of text; 0 if they are the same."""
         return max(0.0, difference) / max(1, self.second.text - self.first.text)
+
+    @property
+    def blocks(self) -> int:
+        """The bytes of the blocks of words of the second trial."""
+        return int((self.second.summary["counters"] or {}).get("count_block_bytes", 0))
+
+    @property
+    def corpus(self) -> Corpus:
+        """The sizes of the corpus."""
+        plan = self.plan
+        return Corpus(len(plan.files), len(plan.splits), plan.size, round(self.text))
 
     def whole(self, name: str) -> int:
         """Return an amount of the whole corpus by its name in the summary."""
@@ -158,13 +181,14 @@ def try_samples(
         progress, begun = TrialProgress(), time.monotonic()
         summary = msgspec.to_builtins(run(one, progress, sample))
         seconds = time.monotonic() - begun
-        done = max(1, *(stage.done for stage in progress.stages))
+        read = (stage.done for stage in progress.stages if stage.unit == "bytes")
+        done = max(1, *read)
         return Trial(seconds, done, *sizes_of(output), summary)
 
     size = min(MAX_SAMPLE, max(MIN_SAMPLE, round(SAMPLE_SHARE * plan.size)))
     if plan.size <= 2 * size:
         whole = tried("second", plan)
-        return Trials(plan, whole, whole, started, whole.seconds, workers, len(plan.splits))
+        return Trials(plan, whole, whole, started, whole, workers, len(plan.splits))
     storage, separator = Storage(settings.run.storage_options), settings.input.document_separator
     quarter, sample = (
         sample_of(storage, plan, bytes_, positions, separator, max(_SPLITS, workers))
@@ -173,7 +197,7 @@ def try_samples(
     first, repeated = tried("first", quarter), tried("repeated", quarter)
     forget_peak()
     second = tried("second", sample)
-    return Trials(plan, first, second, started, repeated.seconds, workers, len(sample.splits))
+    return Trials(plan, first, second, started, repeated, workers, len(sample.splits))
 
 
 def here(run: RunSettings, workers: int | None = None) -> RunSettings:

@@ -81,6 +81,7 @@ def tokenize_arranged(inputs: TokenizeInputs, progress: Progress) -> TokenizeSum
         result = structs.replace(_tokenize(inputs, documents, progress), finished_before=False)
         tokenized = result.manifest
         steps = ArrangeSteps(inputs, arrangement, pad_id, folder, documents, tokenized, progress)
+        steps.metrics = result.measured
         rows = steps.measure()
         if settings.arranging.dry_run:
             parts = [steps.described_part(number) for number in range(len(rows))]

@@ -243,7 +243,7 @@ def test_seconds_are_those_of_every_run_and_of_the_text() -> None:
     )
     plan = Plan("", (InputFile("a", 5 * 10**6, "text", "none"),), splits)
     runs = a_run(2.0, 10**6, 500_000), a_run(5.0, 4 * 10**6, 2 * 10**6)
-    alone = Trials(plan, *runs, started=0.5, repeated_seconds=2.0, workers=1, splits=8)
+    alone = Trials(plan, *runs, started=0.5, repeated=runs[0], workers=1, splits=8)
     assert alone.seconds == pytest.approx(0.5 + 2 + 9)
     # Of two workers, one has three of five splits: as if there were 12 MB.
     both = dataclasses.replace(alone, workers=2)
@@ -258,3 +258,35 @@ def test_a_corpus_without_documents(tmp_path: Path) -> None:
     assert ran.code == 1
     assert "no document" in ran.err
     assert not (tmp_path / "never").exists()
+
+
+@pytest.mark.parametrize("job", ["count", "train", "tokenize", "arrange"])
+def test_a_cluster_is_predicted(made: Path, job: str) -> None:
+    words: list[object] = ["--input", made / "corpus", "--workers", 1, "--range-bytes", "16KB"]
+    if job == "train":
+        words += ["--vocab-size", 400]
+    if job in ("tokenize", "arrange"):
+        words += ["--tokenizer", made / "tok"]
+    if job == "arrange":
+        words += ["--sequence-length", 64, "--shuffle-seed", 1, "--shard-tokens", 10_000]
+    name = "tokenize" if job == "arrange" else job
+    alone = estimated(made, name, *words) if job != "arrange" else {}
+    found = estimated(made, name, *words, "--cluster", "workers=4,cores=2,start=60")
+    assert "cluster" not in alone
+    stages, whole = found["cluster_stages"], found["cluster"]
+    assert [*stages] == {
+        "count": ["driver", "count splits", "write parts"],
+        "train": ["driver", "count splits", "write parts", "learn"],
+        "tokenize": ["tokenize splits", "driver"],
+        "arrange": [
+            *("tokenize splits", "driver", "measure", "plan shards", "order documents"),
+            "write new shards",
+        ],
+    }[job]
+    assert whole["cores"] == 8
+    assert whole["pipelines"] == (3 if job == "arrange" else 1)
+    assert whole["seconds"] == pytest.approx(
+        sum(row["seconds"] for row in stages.values()), abs=0.5
+    )
+    assert whole["seconds"] > 60 * whole["pipelines"]
+    assert all(row["processor_seconds"] > 0 for row in stages.values())

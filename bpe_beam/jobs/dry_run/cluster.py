@@ -1,0 +1,154 @@
+"""The time and the price of a job's stages on a cluster, for `--cluster`.
+
+Stages run one after another. In a stage each slot of the cluster runs a task after another, so the
+slot with the most tasks decides the time: processor time, the latency of requests, and bytes over
+the network of the worker, which its slots share. Nothing of it overlaps in the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import ceil
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta, Struct
+
+from bpe_beam.errors import UsageError
+from bpe_beam.jobs.corpus.summary import Rows
+from bpe_beam.jobs.dry_run.costs import DRIVER_REQUESTS, WORKER_BYTES, Stage
+from bpe_beam.messages import did_you_mean, format_bytes
+from bpe_beam.settings.cluster import Cluster
+from bpe_beam.storage import Storage, redact
+
+_MAX_FILE_BYTES = 1 << 20
+
+_Price = Annotated[float, Meta(ge=0, le=1e12)]
+
+
+class Prices(Struct, frozen=True, forbid_unknown_fields=True):
+    """A file of prices; see `configs/prices.yaml`."""
+
+    currency: str = ""
+    core_hour: _Price = 0.0
+    memory_gb_hour: _Price = 0.0
+    driver_hour: _Price = 0.0
+    shuffled_gb: _Price = 0.0
+    million_reads: _Price = 0.0
+    million_writes: _Price = 0.0
+    stored_gb_month: _Price = 0.0
+
+
+def read_prices(storage: Storage, url: str) -> Prices:
+    """Return the prices of a YAML file."""
+    import yaml  # slow to import
+
+    def refused(reason: str) -> UsageError:
+        return UsageError(f"prices {redact(url)} {reason}", ("cluster",))
+
+    names = Prices.__struct_fields__
+    try:
+        values = yaml.safe_load(storage.read_head(url, _MAX_FILE_BYTES))
+    except (yaml.YAMLError, RecursionError, ValueError):
+        raise refused("must be valid YAML") from None
+    if not isinstance(values, dict):
+        raise refused("must be a mapping, one `name: price` a line")
+    for name in values:
+        if name not in names:
+            near = did_you_mean(str(name), names)
+            raise refused(f"must have the names {', '.join(names)}, got {name!r}{near}")
+    try:
+        return msgspec.convert(values, Prices)
+    except msgspec.ValidationError as error:
+        raise refused(f"must have numbers of at least 0: {error}") from None
+
+
+def seconds_of(stage: Stage, cluster: Cluster) -> float:
+    """Return the time of a stage on a cluster, without the start of its pipeline."""
+    processor = (stage.processor_seconds + stage.client_seconds) / (cluster.speed / 100)
+    requests, moved = stage.reads + stage.writes, stage.read_bytes + stage.written_bytes
+    latency = requests * cluster.latency / 1000
+    if not stage.tasks:
+        return processor + latency / DRIVER_REQUESTS + moved / cluster.network
+    share = ceil(stage.tasks / cluster.slots) / stage.tasks  # the largest of one slot
+    workers = min(cluster.workers, stage.tasks)
+    return (processor + latency) * share + moved / (workers * cluster.network)
+
+
+def prediction(
+    stages: Mapping[str, Stage], cluster: Cluster, prices: Prices, storage_bytes: int
+) -> Rows:
+    """Return the rows of a summary: a table of the stages, and their sums.
+
+    Stages of workers that follow one another are one pipeline, unless the driver is between them.
+    """
+    table: dict[str, Rows] = {}
+    seconds, pipelines, before = 0.0, 0, None
+    for name, stage in stages.items():
+        taken = seconds_of(stage, cluster)
+        if stage.tasks:
+            started = stage.pipelines if before is None or not before.tasks else 0
+            pipelines += started
+            taken += started * cluster.start
+        before = stage
+        seconds += taken
+        table[name] = {
+            "processor_seconds": round(stage.processor_seconds + stage.client_seconds, 1),
+            "read_bytes": stage.read_bytes,
+            "written_bytes": stage.written_bytes,
+            "shuffled_bytes": stage.shuffled_bytes,
+            "requests": stage.reads + stage.writes,
+            "seconds": round(taken, 1),
+        }
+    of_tasks = max((stage.memory_bytes for stage in stages.values() if stage.tasks), default=0)
+    of_driver = max((stage.memory_bytes for stage in stages.values() if not stage.tasks), default=0)
+    worker_memory = WORKER_BYTES + cluster.cores * of_tasks
+    rows: Rows = {
+        "cluster_stages": table,
+        "cluster": {
+            "workers": cluster.workers,
+            "cores": cluster.slots,
+            "pipelines": pipelines,
+            "seconds": round(seconds, 1),
+            "processor_seconds": round(sum(row["processor_seconds"] for row in table.values()), 1),
+            "requests": sum(row["requests"] for row in table.values()),
+            "worker_memory_bytes": worker_memory,
+            "driver_memory_bytes": of_driver,
+        },
+    }
+    if cluster.prices:
+        rows["cluster_price"] = _price(stages, cluster, prices, seconds, storage_bytes)
+    if worker_memory > cluster.memory:
+        rows["warnings"] = [
+            f"a worker with {cluster.cores} cores needs about {format_bytes(worker_memory)} of "
+            f"memory, more than {format_bytes(cluster.memory)}"
+        ]
+    return rows
+
+
+def _price(
+    stages: Mapping[str, Stage],
+    cluster: Cluster,
+    prices: Prices,
+    seconds: float,
+    storage_bytes: int,
+) -> Rows:
+    hours, gigabytes = seconds / 3600, cluster.memory / 1e9
+    worker = cluster.cores * prices.core_hour + gigabytes * prices.memory_gb_hour
+    shuffled = sum(stage.shuffled_bytes for stage in stages.values())
+    reads = sum(stage.reads for stage in stages.values())
+    writes = sum(stage.writes for stage in stages.values())
+    parts = {
+        "workers": hours * cluster.workers * worker,
+        "driver": hours * prices.driver_hour,
+        "requests": (reads * prices.million_reads + writes * prices.million_writes) / 1e6,
+        "shuffle": shuffled / 1e9 * prices.shuffled_gb,
+    }
+    total = round(sum(parts.values()), 2)
+    month = storage_bytes / 1e9 * prices.stored_gb_month
+    return {
+        "currency": prices.currency,
+        **{name: round(value, 2) for name, value in parts.items()},
+        "total": total,
+        "output_stored_for_a_month": round(month, 2),
+    }

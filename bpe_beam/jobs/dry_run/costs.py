@@ -1,0 +1,296 @@
+"""The model of costs: processor seconds, bytes and requests of each stage on an object store.
+
+Each is a sum of few terms, linear in files, splits, bytes, and blocks of words or documents. The
+seconds of text depend on the machine, the corpus and the tokenizer: a dry run measures them.
+The constants here do not; `benchmarks/scale.py` measures them, and docs/scale.md compares the model
+with jobs that were not used to choose them.
+"""
+
+from __future__ import annotations
+
+from math import ceil
+
+from msgspec import Struct
+
+from bpe_beam.counts.word_table import PARTITIONS
+from bpe_beam.storage.remote_file import BLOCK, FIRST_BLOCK
+from bpe_beam.storage.uploading import PART
+from bpe_beam.workers.count_split import TABLE_BYTES
+
+FILE_BYTES, SPLIT_BYTES = 700, 25_000
+"""The memory of a driver for each file of the plan, and for each split with its receipt."""
+
+PART_WORD_BYTES = 150  # the memory of a word in the task that writes its part
+
+DRIVER_BYTES, WORKER_BYTES = 250 * 10**6, 250 * 10**6
+"""The memory of a driver and of a worker's process without tasks: Python, and libraries."""
+
+WORD_CACHE_BYTES = 64 << 20  # the memory of the word cache of an encoding thread
+
+REQUEST_SECONDS, BYTE_SECONDS = 2.4e-3, 1.0e-9
+"""The processor time of a store's client for each request, and for each byte."""
+
+START_SECONDS = 1.5  # the processor time until a process has begun to work
+
+FILE_SECONDS, SPLIT_SECONDS = 0.27e-3, 1.0e-3
+"""The processor time of the driver for each file of the plan and each split, without requests."""
+
+COUNT_TEXT_SECONDS, COUNT_BLOCK_SECONDS = 1.2e-9, 19e-9
+"""The processor time of counting, for each byte of text and of the blocks of words: a dry run
+measures their sum. Large splits have fewer unique words, and so fewer blocks, than the sample."""
+
+ROUNDS, ROUND_BYTE_SECONDS = 20, 70e-9
+"""A usual number of merge rounds, and the processor time of each byte of the words in a round."""
+
+_WORD_BATCH_BYTES, _MAX_PAIR_PARTITIONS = 64 * 10**6, 1024
+
+REFERENCE_BYTES = 200  # of a shuffled reference to blocks of words
+
+DRIVER_REQUESTS = 32  # the requests that a driver makes at once
+
+TOKEN_COUNT_BYTES = 6.6  # of each token of the vocabulary, for each split
+
+# The requests beyond the ranges of large files: (reads, writes) of a task, and the driver's for it.
+_COUNT_SPLIT, _COUNT_SPLIT_DRIVER = (2, 2), (2, 1)
+_PART, _PART_DRIVER = (2, 2), (4, 3)
+_TOKENIZE_SPLIT, _TOKENIZE_SPLIT_DRIVER = (4, 4), (10, 6)
+_MEASURE, _SCATTER, _ARRANGE_DRIVER = (6, 2), (6, 2), (4, 2)
+_NEW_SHARD, _NEW_SHARD_DRIVER = (4, 3), (6, 6)
+
+
+class Corpus(Struct, frozen=True):
+    """The sizes of a corpus and of its plan."""
+
+    files: int
+    splits: int
+    stored_bytes: int
+    text_bytes: int
+
+
+class Stage(Struct, frozen=True, kw_only=True):
+    """The cost of a stage: of all of its tasks together, or of the driver if it has no tasks.
+
+    `memory_bytes` is the maximum of one task, or of the driver.
+    """
+
+    processor_seconds: float
+    tasks: int = 0
+    read_bytes: int = 0
+    written_bytes: int = 0
+    shuffled_bytes: int = 0  # through the runner
+    reads: int = 0  # requests that read or list
+    writes: int = 0  # requests that write, copy or remove
+    memory_bytes: int = 0
+    pipelines: int = 1  # that a cluster starts, one after another
+
+    @property
+    def client_seconds(self) -> float:
+        """The processor seconds of the store's client."""
+        moved = self.read_bytes + self.written_bytes
+        return REQUEST_SECONDS * (self.reads + self.writes) + BYTE_SECONDS * moved
+
+
+def ranges_of(size: int) -> tuple[int, int]:
+    """Return the requests and the bytes by which so many bytes of a remote file are read."""
+    requests, read, block = 0, 0, FIRST_BLOCK
+    while read < size and block < BLOCK:
+        requests, read, block = requests + 1, read + block, 4 * block
+    blocks = ceil(max(0, size - read) / BLOCK)
+    return requests + blocks, read + blocks * BLOCK
+
+
+def parts_of(size: int) -> int:
+    """Return the requests that write so many bytes: one, or the parts of an upload and two more."""
+    return 1 if size <= PART else 2 + ceil(size / PART)
+
+
+def driver_stage(corpus: Corpus, split: tuple[int, int], more: tuple[int, int] = (0, 0)) -> Stage:
+    """Return the driver's part: the plan, receipts, and final names.
+
+    Args:
+        corpus: The corpus.
+        split: The requests for each split that read, and that write.
+        more: Other requests.
+    """
+    return Stage(
+        processor_seconds=START_SECONDS
+        + FILE_SECONDS * corpus.files
+        + SPLIT_SECONDS * corpus.splits,
+        reads=corpus.files + ceil(corpus.files / 1000) + split[0] * corpus.splits + more[0],
+        writes=split[1] * corpus.splits + more[1],
+        memory_bytes=DRIVER_BYTES + FILE_BYTES * corpus.files + SPLIT_BYTES * corpus.splits,
+    )
+
+
+def _read_text(corpus: Corpus) -> tuple[int, int]:
+    """Return the requests and the bytes of reading all splits.
+
+    A reader reads beyond the end of a slice, to the end of its last record.
+    """
+    slices = max(corpus.splits, corpus.files)
+    requests, read = ranges_of(corpus.stored_bytes // slices + FIRST_BLOCK)
+    past_ends = max(0, corpus.splits - corpus.files) * (read - corpus.stored_bytes // slices)
+    return slices * (1 + requests), corpus.stored_bytes + past_ends
+
+
+def counting_seconds(text: float, blocks: float) -> float:
+    """Return the usual processor seconds of counting splits; more than 0."""
+    return COUNT_TEXT_SECONDS * max(1.0, text) + COUNT_BLOCK_SECONDS * blocks
+
+
+def count_stages(
+    corpus: Corpus, seconds: tuple[float, float], blocks: int, unique: int, counts_bytes: int
+) -> dict[str, Stage]:
+    """Return the stages of `count`.
+
+    Args:
+        corpus: Its corpus.
+        seconds: The processor seconds of counting splits, and of writing parts.
+        blocks: The bytes of the blocks of words between both.
+        unique: The unique words.
+        counts_bytes: The bytes of the parts.
+    """
+    reads, read = _read_text(corpus)
+    pairs = corpus.splits * PARTITIONS
+    each, moved = ranges_of(max(1, blocks // pairs))
+    return {
+        "driver": driver_stage(
+            corpus,
+            _COUNT_SPLIT_DRIVER,
+            (_PART_DRIVER[0] * PARTITIONS, _PART_DRIVER[1] * PARTITIONS),
+        ),
+        "count splits": Stage(
+            processor_seconds=seconds[0],
+            tasks=corpus.splits,
+            read_bytes=read,
+            written_bytes=blocks,
+            shuffled_bytes=REFERENCE_BYTES * pairs,
+            reads=reads + _COUNT_SPLIT[0] * corpus.splits,
+            writes=(_COUNT_SPLIT[1] + parts_of(blocks // corpus.splits) - 1) * corpus.splits,
+            memory_bytes=min(2 * TABLE_BYTES, 10 * blocks // corpus.splits),
+        ),
+        "write parts": Stage(
+            processor_seconds=seconds[1],
+            tasks=PARTITIONS,
+            read_bytes=min(pairs * moved, PARTITIONS * blocks),
+            written_bytes=counts_bytes,
+            reads=pairs * (1 + each) + _PART[0] * PARTITIONS,
+            writes=(_PART[1] + parts_of(counts_bytes // PARTITIONS) - 1) * PARTITIONS,
+            memory_bytes=PART_WORD_BYTES * unique // PARTITIONS,
+        ),
+    }
+
+
+def training_stages(seconds: float, counts_bytes: int, memory: int) -> dict[str, Stage]:
+    """Return the stage of a training in the driver, without the start of the process."""
+    requests, read = ranges_of(counts_bytes // PARTITIONS)
+    return {
+        "learn": Stage(
+            processor_seconds=seconds,
+            read_bytes=min(counts_bytes, PARTITIONS * read),
+            reads=PARTITIONS * (1 + requests) + 25,
+            writes=8,
+            memory_bytes=memory,
+        )
+    }
+
+
+def rounds_stages(word_bytes: int, memory: int) -> dict[str, Stage]:
+    """Return the stage of a training in merge rounds, whose number is usual and not predicted."""
+    batches = max(PARTITIONS, ceil(word_bytes / _WORD_BATCH_BYTES))
+    requests, read = ranges_of(word_bytes // batches)
+    blocks = ROUNDS * batches * min(batches, _MAX_PAIR_PARTITIONS)
+    return {
+        "learn in rounds": Stage(
+            processor_seconds=ROUNDS * ROUND_BYTE_SECONDS * word_bytes,
+            tasks=batches,
+            read_bytes=ROUNDS * batches * read,
+            written_bytes=ROUNDS * word_bytes,
+            reads=ROUNDS * batches * (4 + requests) + 2 * blocks,
+            writes=ROUNDS * batches * 10,
+            memory_bytes=memory,
+            pipelines=ROUNDS,
+        )
+    }
+
+
+def tokenize_stages(
+    corpus: Corpus, seconds: float, shard_bytes: int, vocabulary: int
+) -> dict[str, Stage]:
+    """Return the stages of `tokenize` with documents in their order.
+
+    Args:
+        corpus: Its corpus.
+        seconds: The processor seconds of tokenizing splits.
+        shard_bytes: The bytes of all shards.
+        vocabulary: The number of tokens.
+    """
+    reads, read = _read_text(corpus)
+    counted = round(TOKEN_COUNT_BYTES * vocabulary)
+    return {
+        "tokenize splits": Stage(
+            processor_seconds=seconds,
+            tasks=corpus.splits,
+            read_bytes=read,
+            written_bytes=shard_bytes + counted * corpus.splits,
+            reads=reads + _TOKENIZE_SPLIT[0] * corpus.splits,
+            writes=(_TOKENIZE_SPLIT[1] - 1 + parts_of(shard_bytes // corpus.splits))
+            * corpus.splits,
+            memory_bytes=WORD_CACHE_BYTES,
+        ),
+        "driver": driver_stage(corpus, _TOKENIZE_SPLIT_DRIVER),
+    }
+
+
+def arrange_stages(
+    corpus: Corpus,
+    seconds: tuple[float, float, float],
+    shard_bytes: int,
+    new_shards: int,
+    memory: int,
+) -> dict[str, Stage]:
+    """Return the stages after `tokenize_stages` that order documents, or make sequences.
+
+    Args:
+        corpus: Its corpus.
+        seconds: The processor seconds of measuring, of ordering, and of writing new shards.
+        shard_bytes: The bytes of all shards; twice, of ordered documents too.
+        new_shards: The number of new shards. Each is read from each file of ordered documents.
+        memory: The bytes of a new shard in memory.
+    """
+    splits, pairs = corpus.splits, corpus.splits * new_shards
+    shard_reads, shard_read = ranges_of(shard_bytes // splits)
+    each, moved = ranges_of(max(1, shard_bytes // pairs))
+    moved = min(pairs * (FIRST_BLOCK + moved), new_shards * shard_bytes)
+    new_parts = parts_of(shard_bytes // new_shards)
+    return {
+        "measure": Stage(
+            processor_seconds=seconds[0],
+            tasks=splits,
+            reads=_MEASURE[0] * splits,
+            writes=_MEASURE[1] * splits,
+        ),
+        "plan shards": Stage(
+            processor_seconds=SPLIT_SECONDS * (splits + new_shards),
+            reads=_ARRANGE_DRIVER[0] * splits + _NEW_SHARD_DRIVER[0] * new_shards + 50,
+            writes=_ARRANGE_DRIVER[1] * splits + _NEW_SHARD_DRIVER[1] * new_shards + 20,
+        ),
+        "order documents": Stage(
+            processor_seconds=seconds[1],
+            tasks=splits,
+            read_bytes=min(splits * shard_read, shard_bytes),
+            written_bytes=shard_bytes,
+            reads=(_SCATTER[0] + shard_reads) * splits,
+            writes=(_SCATTER[1] - 1 + parts_of(shard_bytes // splits)) * splits,
+            memory_bytes=80 * 10**6,
+        ),
+        "write new shards": Stage(
+            processor_seconds=seconds[2],
+            tasks=new_shards,
+            read_bytes=moved,
+            written_bytes=shard_bytes,
+            reads=pairs * (2 + each) + _NEW_SHARD[0] * new_shards,
+            writes=(_NEW_SHARD[1] - 1 + new_parts) * new_shards,
+            memory_bytes=memory,
+        ),
+    }

@@ -1,0 +1,72 @@
+"""The model of costs, against figures that were computed by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from bpe_beam.jobs.dry_run import costs
+from bpe_beam.jobs.dry_run.costs import Corpus, Stage
+
+pytestmark = pytest.mark.quick
+
+MIB = 1 << 20
+CORPUS = Corpus(files=10, splits=40, stored_bytes=400 * 10**6, text_bytes=380 * 10**6)
+"""Slices of 10 MB; 30 of them end in a file. Each is read by 5 ranges, of 13.25 MiB."""
+
+
+@pytest.mark.parametrize(
+    ("size", "requests", "read"),
+    [
+        (1, 1, MIB // 4),
+        (MIB // 4, 1, MIB // 4),
+        (MIB // 4 + 1, 2, MIB + MIB // 4),
+        (2 * MIB, 3, 5 * MIB + MIB // 4),
+        (9 * MIB, 4, 9 * MIB + MIB // 4),
+    ],
+)
+def test_ranges_of_a_remote_file(size: int, requests: int, read: int) -> None:
+    assert costs.ranges_of(size) == (requests, read)
+
+
+def test_an_upload_in_parts() -> None:
+    assert [costs.parts_of(size * MIB) for size in (0, 16, 17, 160)] == [1, 1, 4, 12]
+
+
+def test_the_time_of_the_client() -> None:
+    stage = Stage(processor_seconds=5, reads=600, writes=400, read_bytes=10**9, written_bytes=10**9)
+    expected = 1000 * costs.REQUEST_SECONDS + 2e9 * costs.BYTE_SECONDS
+    assert stage.client_seconds == pytest.approx(expected)
+
+
+def test_stages_of_count() -> None:
+    """40 splits of 32 partitions: 1,280 blocks of 50 KB, each read by one range."""
+    stages = costs.count_stages(CORPUS, (8.0, 2.0), 64 * 10**6, 3_200_000, 32 * 10**6)
+    splits, parts = stages["count splits"], stages["write parts"]
+    assert splits.read_bytes == 400 * 10**6 + 30 * (13 * MIB + MIB // 4 - 10**7)
+    assert splits.written_bytes == 64 * 10**6
+    assert splits.reads == 40 * (1 + 5 + 2)
+    assert splits.writes == 40 * 2
+    assert parts.tasks == 32
+    assert parts.read_bytes == 1280 * MIB // 4
+    assert parts.reads == 1280 * 2 + 32 * 2
+    assert parts.memory_bytes == 15_000_000
+    assert stages["driver"].reads == 10 + 1 + 2 * 40 + 4 * 32
+    assert not stages["driver"].tasks
+
+
+def test_new_shards_are_read_from_every_file() -> None:
+    """The requests grow with splits times new shards: a corpus twice as large has 4 times."""
+
+    def reads(times: int) -> int:
+        corpus = Corpus(10, 100 * times, 10**10 * times, 10**10 * times)
+        stages = costs.arrange_stages(corpus, (1, 1, 1), 5 * 10**9 * times, 75 * times, 10**8)
+        return stages["write new shards"].reads
+
+    assert reads(2) / reads(1) == pytest.approx(4, rel=0.01)
+    # A block of 667 KB: the file, its table, and two ranges.
+    assert reads(1) == 100 * 75 * 4 + 75 * 4
+
+
+def test_few_blocks_where_splits_are_large() -> None:
+    small, large = (costs.counting_seconds(10**9, blocks) for blocks in (2 * 10**8, 10**8))
+    assert small - large == pytest.approx(costs.COUNT_BLOCK_SECONDS * 10**8)
