@@ -96,21 +96,21 @@ def run(
     cluster, storage = cluster_of(settings.cluster), Storage(settings.run.storage_options)
     # A wrong file is refused before a sample is read.
     prices = read_prices(storage, cluster.prices) if cluster.prices else Prices()
-    estimate, stages = _estimate(replace(settings, cluster=()))
+    estimate, stages = _estimate(replace(settings, cluster=()), cluster.slots)
     return replace(estimate, **prediction(stages, cluster, prices, estimate.storage_bytes))
 
 
 def _estimate(
-    settings: CountSettings | TrainSettings | TokenizeSettings,
+    settings: CountSettings | TrainSettings | TokenizeSettings, slots: int = 1
 ) -> tuple[Estimate, Mapping[str, Stage]]:
-    """Return the estimate for this machine, and the stages of the job on a store."""
+    """Return the estimate for this machine, and the stages of the job on a store, with slots."""
     if isinstance(settings, CountSettings):
         with tempfile.TemporaryDirectory() as folder:
             words = _count_sample(settings, folder)
             return Estimate(job="count", **words.rows()), words.stages()
     if isinstance(settings, TrainSettings):
         return _estimate_training(settings)
-    return _estimate_tokenizing(settings)
+    return _estimate_tokenizing(settings, slots)
 
 
 # ---- words ----
@@ -176,9 +176,10 @@ class _Words:
         level = second.processor_seconds("CountSplit") / costs.counting_seconds(
             second.text, sampled
         )
+        # Parts of a sample take nearly all their time to open files.
         seconds = (
             level * costs.counting_seconds(trials.text, blocks),
-            second.processor_seconds("WritePart") * blocks / max(1, sampled),
+            level * costs.PART_BLOCK_SECONDS * blocks,
         )
         return costs.count_stages(
             trials.corpus, seconds, blocks, self.unique, rows["storage_bytes"]
@@ -290,7 +291,7 @@ def _training(
     else:
         counts_bytes = sum(part.file.bytes for part in manifest.parts) * unique
         counts_bytes //= max(1, manifest.unique_words)
-        stages = costs.training_stages(seconds * processor_share, counts_bytes, peak)
+        stages = costs.training_stages(seconds * processor_share, counts_bytes, storage, peak)
     return {
         "merge_rounds": "distributed" if in_rounds else "local",
         "seconds": None if in_rounds else seconds,
@@ -308,7 +309,9 @@ def _usual_seconds(recipe: Recipe, word_bytes: float) -> float:
 # ---- tokens ----
 
 
-def _estimate_tokenizing(settings: TokenizeSettings) -> tuple[Estimate, Mapping[str, Stage]]:
+def _estimate_tokenizing(
+    settings: TokenizeSettings, slots: int
+) -> tuple[Estimate, Mapping[str, Stage]]:
     from bpe_beam.jobs import tokenize
     from bpe_beam.jobs.tokenize.documents import read_inputs
 
@@ -334,14 +337,20 @@ def _estimate_tokenizing(settings: TokenizeSettings) -> tuple[Estimate, Mapping[
         memory_bytes=peak + round(grown),
         storage_bytes=round(trials.storage_bytes),
     )
-    return estimate, _tokenizing_stages(settings, trials, inputs.tokenizer.vocab_size)
+    return estimate, _tokenizing_stages(settings, trials, inputs.tokenizer.vocab_size, slots)
 
 
 def _tokenizing_stages(
-    settings: TokenizeSettings, trials: Trials, vocabulary: int
+    settings: TokenizeSettings, trials: Trials, vocabulary: int, slots: int
 ) -> dict[str, Stage]:
+    from bpe_beam.jobs.tokenize.documents import TokenizeJob
+
     corpus, shard_bytes = trials.corpus, max(1, round(trials.storage_bytes))
-    seconds = trials.processor_seconds("TokenizeSplit")
+    second, threads = trials.second, min(trials.splits, trials.workers + TokenizeJob.spare)
+    level = second.processor_seconds("TokenizeSplit") / costs.tokenizing_seconds(
+        second.text, threads
+    )
+    seconds = level * costs.tokenizing_seconds(trials.text, slots)
     stages = costs.tokenize_stages(corpus, seconds, shard_bytes, vocabulary)
     arrangement = settings.arranging.arrangement
     if arrangement is None:

@@ -8,6 +8,7 @@ with jobs that were not used to choose them.
 
 from __future__ import annotations
 
+import math
 from math import ceil
 
 from msgspec import Struct
@@ -38,6 +39,12 @@ FILE_SECONDS, SPLIT_SECONDS = 0.27e-3, 1.0e-3
 COUNT_TEXT_SECONDS, COUNT_BLOCK_SECONDS = 1.2e-9, 19e-9
 """The processor time of counting, for each byte of text and of the blocks of words: a dry run
 measures their sum. Large splits have fewer unique words, and so fewer blocks, than the sample."""
+
+PART_BLOCK_SECONDS = 11e-9  # of writing parts, for each byte of the blocks of words
+
+TOKENIZE_TEXT_SECONDS, TOKENIZE_NEW_SECONDS = 5.5e-9, 18.5e-9
+"""The processor time of tokenizing, for each byte of text; the second for words that a thread's
+cache does not have, when it has seen 1 MB. Their share falls with the power 0.4 of the text."""
 
 ROUNDS, ROUND_BYTE_SECONDS = 20, 70e-9
 """A usual number of merge rounds, and the processor time of each byte of the words in a round."""
@@ -181,13 +188,16 @@ def count_stages(
     }
 
 
-def training_stages(seconds: float, counts_bytes: int, memory: int) -> dict[str, Stage]:
+def training_stages(
+    seconds: float, counts_bytes: int, storage_bytes: int, memory: int
+) -> dict[str, Stage]:
     """Return the stage of a training in the driver, without the start of the process."""
     requests, read = ranges_of(counts_bytes // PARTITIONS)
     return {
         "learn": Stage(
             processor_seconds=seconds,
             read_bytes=min(counts_bytes, PARTITIONS * read),
+            written_bytes=storage_bytes,
             reads=PARTITIONS * (1 + requests) + 25,
             writes=8,
             memory_bytes=memory,
@@ -212,6 +222,16 @@ def rounds_stages(word_bytes: int, memory: int) -> dict[str, Stage]:
             pipelines=ROUNDS,
         )
     }
+
+
+def tokenizing_seconds(text: float, threads: int) -> float:
+    """Return the usual processor seconds of tokenizing by threads with a cache each; more than 0.
+
+    A dry run measures a sample, where a thread has seen less text than in the whole job.
+    """
+    each = max(1.0, text) / threads
+    new_words = TOKENIZE_NEW_SECONDS * math.pow(each / 1e6, -0.4)
+    return threads * each * (TOKENIZE_TEXT_SECONDS + new_words)
 
 
 def tokenize_stages(

@@ -67,6 +67,12 @@ def test_new_shards_are_read_from_every_file() -> None:
     assert reads(1) == 100 * 75 * 4 + 75 * 4
 
 
+def test_a_thread_that_has_seen_more_text_is_faster() -> None:
+    """1 MB costs 24 ns a byte; at 32 MB the share of new words is a quarter."""
+    assert costs.tokenizing_seconds(10**6, 1) == pytest.approx(24e-3)
+    assert costs.tokenizing_seconds(64 * 10**6, 2) == pytest.approx(64e6 * (5.5 + 18.5 / 4) * 1e-9)
+
+
 def test_few_blocks_where_splits_are_large() -> None:
     small, large = (costs.counting_seconds(10**9, blocks) for blocks in (2 * 10**8, 10**8))
     assert small - large == pytest.approx(costs.COUNT_BLOCK_SECONDS * 10**8)
