@@ -88,15 +88,19 @@ def recipe_of(model: str, settings: Settings) -> UnigramRecipe | MinGramRecipe:
 
 
 def check(model: str, seed: int, words: Mapping[str, int] | None = None) -> None:
-    """Compare all pieces and scores with the reference's, for one and for several threads."""
+    """Compare a training with random settings with the reference's."""
     rng = random.Random(seed)
     words = random_words(rng) if words is None else words
-    settings = random_settings(rng, words)
+    check_settings(model, words, random_settings(rng, words))
+
+
+def check_settings(model: str, words: Mapping[str, int], settings: Settings) -> None:
+    """Compare all pieces and scores with the reference's, for one and for several threads."""
     pieces = (train_mingram if model == "mingram" else train_unigram)(words, settings)
     low = reserved_score(pieces, settings.reserved)
     expected = [*((entry, low) for entry in settings.reserved), *pieces]
     recipe = recipe_of(model, settings)
-    shuffled = dict(rng.sample(list(words.items()), len(words)))
+    shuffled = dict(random.Random(1).sample(list(words.items()), len(words)))
     for counts, threads in ((words, 1), (shuffled, 3)):
         learned = learn(words_of(counts), recipe, threads=threads)
         assert list(zip(learned.vocab, learned.scores, strict=True)) == expected

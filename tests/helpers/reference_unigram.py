@@ -262,17 +262,19 @@ def expected_counts(
         ]  # fmt: skip
         for i in range(n):
             if alpha[i] < 2.0**-200:
-                for j in range(i, n + 1):
-                    alpha[j] *= 2.0**200
-                    shift[j] += 1
+                alpha[i] *= 2.0**200
+                shift[i] += 1
             for j, piece in edges[i]:
-                alpha[j] = alpha[j] + alpha[i] * probabilities[piece]
+                least = min(shift[i], shift[j]) if alpha[j] else shift[i]
+                more = alpha[i] * probabilities[piece]
+                alpha[j] = math.ldexp(alpha[j], 200 * (least - shift[j])) + math.ldexp(
+                    more, 200 * (least - shift[i])
+                )
+                shift[j] = least
         beta = [0.0] * n + [1.0 / alpha[n]]
         for i in range(n - 1, -1, -1):
             for j, piece in edges[i]:
-                v = probabilities[piece] * beta[j]
-                if shift[j] > shift[i]:
-                    v = math.ldexp(v, 200 * (shift[j] - shift[i]))
+                v = math.ldexp(probabilities[piece] * beta[j], 200 * (shift[j] - shift[i]))
                 beta[i] = beta[i] + v
                 expected[piece] += count * round((alpha[i] * v) * 2.0**52)
     return expected

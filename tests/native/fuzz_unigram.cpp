@@ -21,16 +21,18 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   FuzzInput input(data, size);
   static const std::vector<std::string> kLetters = {"a", "\xC3\xA9", "\xE2\x96\x81",
                                                     "\xF0\x9F\x98\x80"};
+  static const std::vector<std::uint32_t> kFollowers = {'a', 'b', 0xE9, 0xE8};
   const std::size_t letters = input.below(4) + 1;
   const std::size_t longest = input.below(6) + 1;
   std::vector<naive_unigram::Text> texts;
   std::set<std::string> names;
   while (!input.empty() && texts.size() < 12) {
-    naive_unigram::Text text{{}, input.below(4) + 1, kNoFollower};
+    naive_unigram::Text text{
+        {}, (input.below(4) + 1) * (input.below(2) == 0 ? 1 : 1000), kNoFollower};
     for (std::uint32_t left = input.below(9) + 1; left > 0; --left) {
       text.text += kLetters[input.below(static_cast<std::uint32_t>(letters))];
     }
-    if (input.below(2) == 0) text.follower = 'a' + input.below(2);
+    if (input.below(2) == 0) text.follower = kFollowers[input.below(4)];
     texts.push_back(text);
   }
   // Some bytes are no characters: they are cut out before any other step.
@@ -48,6 +50,17 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto weights = naive_unigram::seeds(texts, longest);
   const auto seeds = find_seeds(segments, longest, 100000, 1);
   CHECK(seeds.size() == weights.size());
+  const std::size_t limit = input.below(8);
+  const auto few = find_seeds(segments, longest, limit, 2);
+  CHECK(few.size() == std::min(limit, seeds.size()));
+  const auto weakest = std::min_element(few.begin(), few.end(),
+                                        [](const Seed& a, const Seed& b) { return b.before(a); });
+  for (const Seed& seed : seeds) {
+    const auto same = [&seed](const Seed& other) {
+      return other.text() == seed.text() && other.weight() == seed.weight();
+    };
+    CHECK(std::any_of(few.begin(), few.end(), same) || limit == 0 || weakest->before(seed));
+  }
   for (const Seed& seed : seeds) CHECK(weights.at(std::string(seed.text())) == seed.weight());
   for (const auto& text : texts) {
     const auto at = naive_unigram::positions(text.text);

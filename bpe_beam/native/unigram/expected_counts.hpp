@@ -55,24 +55,43 @@ class ExpectedCounts {
  private:
   /// Returns whether small values were multiplied, as `shifts_` then counts at each position.
   bool forward(std::size_t end) {
-    constexpr double kSmall = 0x1p-200;
-    constexpr double kLarge = 0x1p200;
-    std::uint32_t shift = 0;
     for (std::size_t i = 0; i < matches_.size(); ++i) {
-      const std::size_t begin = matches_.begin(i);
-      if (alpha_[begin] < kSmall) [[unlikely]] {
-        if (shift++ == 0) shifts_.assign(end + 1, 0);
-        const std::size_t reached = std::min(end, begin + pieces_->longest());
-        for (std::size_t at = begin; at <= reached; ++at) alpha_[at] *= kLarge;
+      const double alpha = alpha_[matches_.begin(i)];
+      if (alpha < kSmall) [[unlikely]] {
+        forward_shifted(i, end);
+        return true;
       }
-      if (shift > 0) shifts_[begin] = shift;
-      const double alpha = alpha_[begin];
       for (const auto& match : matches_.at(i)) {
         alpha_[match.end] = alpha_[match.end] + alpha * probabilities_[match.piece];
       }
     }
-    if (shift > 0) shifts_[end] = shift;
-    return shift > 0;
+    return false;
+  }
+
+  /// The same from a character on. A long piece may lead to a position whose value is far greater
+  /// than the values before it, so each position has its own shift.
+  void forward_shifted(std::size_t first, std::size_t end) {
+    shifts_.assign(end + 1, 0);
+    for (std::size_t i = first; i < matches_.size(); ++i) {
+      const std::size_t begin = matches_.begin(i);
+      if (alpha_[begin] < kSmall) {
+        alpha_[begin] *= kLarge;
+        ++shifts_[begin];
+      }
+      for (const auto& match : matches_.at(i)) {
+        double& sum = alpha_[match.end];
+        int& shift = shifts_[match.end];
+        double more = alpha_[begin] * probabilities_[match.piece];
+        if (sum == 0.0) shift = shifts_[begin];
+        if (shifts_[begin] > shift) {
+          more = std::ldexp(more, kShiftBits * (shift - shifts_[begin]));
+        } else if (shifts_[begin] < shift) {
+          sum = std::ldexp(sum, kShiftBits * (shifts_[begin] - shift));
+          shift = shifts_[begin];
+        }
+        sum = sum + more;
+      }
+    }
   }
 
   template <bool kShifted>
@@ -84,8 +103,7 @@ class ExpectedCounts {
       for (const auto& match : matches_.at(i)) {
         double v = probabilities_[match.piece] * beta_[match.end];
         if constexpr (kShifted) {
-          const std::uint32_t more = shifts_[match.end] - shifts_[begin];
-          if (more > 0) v = std::ldexp(v, 200 * static_cast<int>(more));
+          v = std::ldexp(v, kShiftBits * (shifts_[match.end] - shifts_[begin]));
         }
         beta = beta + v;
         const auto share = static_cast<std::uint64_t>(std::llrint((alpha * v) * 0x1p52));
@@ -95,13 +113,17 @@ class ExpectedCounts {
     }
   }
 
+  static constexpr int kShiftBits = 200;
+  static constexpr double kSmall = 0x1p-200;
+  static constexpr double kLarge = 0x1p200;
+
   const Pieces* pieces_;
   std::span<const double> probabilities_;
   std::vector<Wide> sums_;
   PieceMatches matches_;
   std::vector<double> alpha_;
   std::vector<double> beta_;
-  std::vector<std::uint32_t> shifts_;
+  std::vector<int> shifts_;
 };
 
 /// The expected count of each piece in segments.

@@ -30,15 +30,11 @@ class Pieces {
     for (const std::string_view text : texts) {
       data_ += text;
       ends_.push_back(data_.size());
-      longest_ = std::max(longest_, text.size());
     }
   }
 
   [[nodiscard]] std::size_t size() const { return ends_.size() - 1; }
   [[nodiscard]] const ByteTrie& trie() const { return trie_; }
-
-  /// The bytes of the longest piece.
-  [[nodiscard]] std::size_t longest() const { return longest_; }
 
   [[nodiscard]] std::string_view text(std::size_t piece) const {
     return std::string_view(data_).substr(ends_[piece], ends_[piece + 1] - ends_[piece]);
@@ -74,7 +70,6 @@ class Pieces {
 
   std::string data_;
   std::vector<std::size_t> ends_{0};
-  std::size_t longest_ = 0;
   ByteTrie trie_;
 };
 

@@ -122,7 +122,7 @@ class SeedFinder {
       if (text.size() >= kKeyBytes && suffixes[begin].key % 256 != 0 &&
           !best.admits(static_cast<Wide>(count) * max_characters_)) {
         // No seed has all bytes of the key. These occurrences count for shorter seeds.
-        extend(open, {text, 0, count, kNoFollower}, best);
+        extend(open, shared_by(equal, text, count), best);
         continue;
       }
       std::sort(equal.begin(), equal.end(),
@@ -225,6 +225,20 @@ class SeedFinder {
     const char* const end = segment.begin + segment.size;
     const std::uint32_t follower = stop < end ? decode_utf8(stop, end).value : segment.follower;
     return {text, characters_in(text), segment.count, follower};
+  }
+
+  /// What the texts of an equal key count for, once no seed has all bytes of the key.
+  [[nodiscard]] Node shared_by(std::span<const Suffix> equal, std::string_view text,
+                               std::int64_t count) const {
+    std::size_t size = kKeyBytes;  // of the characters that all texts share
+    while (size < text.size() && (text[size] & 0xC0) == 0x80) --size;
+    if (size == kKeyBytes) return {text, 0, count, kNoFollower};
+    const std::string_view shared = text.substr(0, size);
+    std::uint32_t follower = character_at(text, size);
+    for (const Suffix& suffix : equal) {
+      follower = common_follower(follower, character_at(rest_of(suffix), size));
+    }
+    return {shared, characters_in(shared), count, follower};
   }
 
   static std::size_t characters_in(std::string_view text) {

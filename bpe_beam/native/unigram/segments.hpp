@@ -180,6 +180,7 @@ class SegmentTable {
     if (segments_.size() == room_) {
       join();
       room_ = std::max(room_, segments_.size() + segments_.size() / 2);
+      segments_.reserve(room_);
     }
     segments_.push_back(segment);
   }

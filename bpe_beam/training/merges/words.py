@@ -30,9 +30,9 @@ BYTES_PER_SYMBOL = 60
 BYTES_PER_WORD = 60
 BYTES_PER_ENTRY = 750
 
-# The most that words take as Unigram, themselves included: an offset, a count and a segment each,
-# their bytes, and at a time the positions that begin with some pairs of characters.
-# benchmarks/memory.py measures it.
+# The most that words of natural text take as Unigram, themselves included: an offset, a count and a
+# segment each, their bytes, and at a time the positions that begin with some pairs of characters.
+# These are up to 16 bytes a byte if few pairs are all there are. benchmarks/memory.py measures it.
 BYTES_PER_SEGMENTED_WORD = 40
 BYTES_IN_SEGMENTS = 3
 BYTES_PER_SEED = 300
@@ -147,7 +147,7 @@ def require_positions(size: Size) -> None:
 
 
 def gather_words(tables: Iterable[pa.Table | pa.RecordBatch], in_order_of_place: bool) -> Words:
-    """Return counted words as one sequence, without a second copy of them on the way."""
+    """Return counted words as one sequence; without a copy of all, but for the order of place."""
     if in_order_of_place:
         tables = [_sorted_by_place(tables)]
     data, ends, counts = bytearray(), bytearray(8), bytearray()

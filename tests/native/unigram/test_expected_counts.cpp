@@ -41,7 +41,7 @@ void equals_the_definition() {
       hash = hash * 1000003 + static_cast<std::uint64_t>(sums[i]);
     }
   }
-  CHECK(hash == 11341717195906681656ULL);
+  CHECK(hash == 706112736701281962ULL);
 }
 
 void does_not_depend_on_threads() {
@@ -65,6 +65,25 @@ void counts_rare_characters() {
   CHECK(sums[0] == Wide{4096} << kCountBits);
 }
 
+void counts_long_pieces_of_rare_characters() {
+  const std::string text(300, 'a');
+  const Segment segment{text.data(), 300, kNoFollower, 3};
+  const Pieces whole({"a", text});
+  const auto sums = expected_counts(whole, std::vector<double>{0x1p-20, 0.5}, {&segment, 1}, 1);
+  CHECK(sums[0] == 0);
+  CHECK(sums[1] == Wide{3} << kCountBits);
+
+  // Of two pieces that overlap the one counts that leaves fewer characters.
+  const std::string two =
+      std::string(100, 'a') + "b" + std::string(100, 'c') + std::string(90, 'd');
+  const Segment other{two.data(), static_cast<std::uint32_t>(two.size()), kNoFollower, 1};
+  const Pieces pieces({"a", two.substr(0, 150), "b", two.substr(100), "c", "d"});
+  const std::vector<double> probabilities{0x1p-20, 0.25, 0x1p-20, 0.25, 0x1p-20, 0x1p-20};
+  const auto shares = expected_counts(pieces, probabilities, {&other, 1}, 1);
+  CHECK(shares[0] == Wide{100} << kCountBits && shares[3] == Wide{1} << kCountBits);
+  CHECK(shares[1] == 0 && shares[2] == 0 && shares[4] == 0 && shares[5] == 0);
+}
+
 void counts_large_words() {
   const Segment segment{"ab", 2, kNoFollower, INT64_MAX / 2};
   const auto sums = expected_counts(Pieces({"a", "ab", "b"}), std::vector<double>{0.5, 0.25, 0.5},
@@ -85,6 +104,7 @@ int main() {
   equals_the_definition();
   does_not_depend_on_threads();
   counts_rare_characters();
+  counts_long_pieces_of_rare_characters();
   counts_large_words();
   refuses_unknown_characters();
 }

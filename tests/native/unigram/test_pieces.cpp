@@ -18,12 +18,10 @@ void has_its_texts() {
   const Pieces pieces({"a", "ab", "b", "\u00e9", "\u00e9\u00e9"});
   CHECK(pieces.size() == 5);
   CHECK(pieces.text(1) == "ab");
-  CHECK(pieces.longest() == 4);
   CHECK(pieces.is_character(0) && !pieces.is_character(1) && pieces.is_character(3));
   CHECK(!pieces.is_character(4));
   const Pieces some = pieces.subset(std::vector<std::uint8_t>{0, 1, 0, 1, 0});
   CHECK(some.size() == 2 && some.text(0) == "ab" && some.text(1) == "\u00e9");
-  CHECK(some.longest() == 2);
   CHECK_THROWS(std::invalid_argument, Pieces({"b", "a"}));
   CHECK_THROWS(std::invalid_argument, Pieces({"a", "a"}));
   CHECK_THROWS(std::invalid_argument, Pieces({"", "a"}));

@@ -8,32 +8,63 @@
 
 #include "check.hpp"
 #include "naive_unigram.hpp"
+#include "text/text.hpp"
 
 using namespace bpe_beam;
 using namespace naive_unigram;
 
 namespace {
 
+void check_seeds(const std::vector<Text>& texts, std::size_t longest, std::size_t limit,
+                 std::size_t threads) {
+  std::vector<std::pair<std::string, Wide>> expected;
+  for (const auto& seed : naive_unigram::seeds(texts, longest)) expected.push_back(seed);
+  std::sort(expected.begin(), expected.end(), [](const auto& a, const auto& b) {
+    return a.second != b.second ? a.second > b.second : a.first < b.first;
+  });
+  if (expected.size() > limit) expected.resize(limit);
+  std::sort(expected.begin(), expected.end());
+  const auto segments = segments_of(texts);
+  const auto seeds = find_seeds(segments, longest, limit, threads);
+  CHECK(seeds.size() == expected.size());
+  for (std::size_t i = 0; i < seeds.size(); ++i) {
+    CHECK(seeds[i].text() == expected[i].first);
+    CHECK(seeds[i].weight() == expected[i].second);
+  }
+}
+
 void equals_all_substrings() {
   std::mt19937 random(1);
-  for (int round = 0; round < 400; ++round) {
+  for (int round = 0; round < 1000; ++round) {
     const auto texts = random_texts(random, random() % 20, random() % 12 + 1, random() % 6 + 1);
-    const std::size_t longest = random() % 7 + 1;
-    std::vector<std::pair<std::string, Wide>> expected;
-    for (const auto& seed : naive_unigram::seeds(texts, longest)) expected.push_back(seed);
-    std::sort(expected.begin(), expected.end(), [](const auto& a, const auto& b) {
-      return a.second != b.second ? a.second > b.second : a.first < b.first;
-    });
     const std::size_t limit = random() % 2 == 0 ? 1000 : random() % 8;
-    if (expected.size() > limit) expected.resize(limit);
-    std::sort(expected.begin(), expected.end());
-    const auto segments = segments_of(texts);
-    const auto seeds = find_seeds(segments, longest, limit, random() % 4);
-    CHECK(seeds.size() == expected.size());
-    for (std::size_t i = 0; i < seeds.size(); ++i) {
-      CHECK(seeds[i].text() == expected[i].first);
-      CHECK(seeds[i].weight() == expected[i].second);
+    check_seeds(texts, random() % 10 + 1, limit, random() % 4);
+  }
+}
+
+void equals_all_substrings_of_texts_that_begin_alike() {
+  // Eight bytes are compared at once: they end in a character whose first bytes others have too.
+  static const std::vector<std::uint32_t> kLetters = {0x5E73, 0x5E74, 0x416, 0x418, 0xE9, 0xE8};
+  std::mt19937 random(1);
+  for (int round = 0; round < 1000; ++round) {
+    std::string start;
+    for (std::size_t left = 5 + random() % 3; left > 0; --left) start += "12"[random() % 2];
+    const std::size_t pair = random() % 3 * 2;
+    const std::uint32_t after = kLetters[pair + random() % 2];
+    std::vector<Text> texts;
+    for (int i = 0; i < 30; ++i) {
+      Text text{start, static_cast<std::int64_t>(random() % 6 + 1), kNoFollower};
+      if (i % 3 == 0) {
+        text = {std::string(2, static_cast<char>('c' + i / 3)), 2000, kNoFollower};
+      } else if (i % 3 == 1) {
+        text = {(random() % 2 == 0 ? "x" : "") + start, 1500, after};
+      } else {
+        append_utf8(kLetters[pair + random() % 2], text.text);
+        if (random() % 2 == 0) append_utf8(kLetters[random() % 6], text.text);
+      }
+      texts.push_back(std::move(text));
     }
+    check_seeds(texts, 8 + random() % 3, random() % 8, 1 + random() % 3);
   }
 }
 
@@ -74,6 +105,7 @@ void takes_linear_time() {
 
 int main() {
   equals_all_substrings();
+  equals_all_substrings_of_texts_that_begin_alike();
   a_text_is_no_other_one_that_zeros_follow();
   weights_exceed_64_bits();
   takes_linear_time();

@@ -100,20 +100,26 @@ void joins_more_segments_than_a_small_sort_takes() {
   std::string text(60000, 'a');
   for (char& letter : text) letter = static_cast<char>('a' + random() % 3);
   text += std::string(60, 'b');
-  std::map<std::string_view, std::int64_t> expected;
+  std::map<std::string_view, std::pair<std::int64_t, std::uint32_t>> expected;
   std::vector<Segment> segments;
   for (int i = 0; i < 60000; ++i) {
     const bool of_equal = random() % 2 == 0;  // many more than are sorted at once begin alike
     const std::size_t begin = of_equal ? 60000 : random() % 60000;
     const std::size_t size = of_equal ? 40 + random() % 20 : 1 + random() % 12;
-    segments.push_back({text.data() + begin, static_cast<std::uint32_t>(size), 'x', i});
-    expected[segments.back().text()] += i;
+    segments.push_back({text.data() + begin, static_cast<std::uint32_t>(size),
+                        static_cast<std::uint32_t>('x' + random() % 2), i});
+    const std::uint32_t follower = segments.back().follower;
+    const auto [known, is_new] = expected.try_emplace(segments.back().text(), i, follower);
+    if (is_new) continue;
+    known->second.first += i;
+    if (known->second.second != follower) known->second.second = kNoFollower;
   }
   const auto joined = joined_segments(segments);
   CHECK(joined.size() == expected.size());
   std::size_t i = 0;
-  for (const auto& [bytes, count] : expected) {
-    CHECK(joined[i].text() == bytes && joined[i].count == count);
+  for (const auto& [bytes, sums] : expected) {
+    CHECK(joined[i].text() == bytes && joined[i].count == sums.first);
+    CHECK(joined[i].follower == sums.second);
     ++i;
   }
 }

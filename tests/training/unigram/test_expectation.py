@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+from fractions import Fraction
 
 import numpy as np
 import pytest
-from piece_checks import check, random_words, words_of
+from piece_checks import check, check_settings, random_words, words_of
+from reference_unigram import Settings
 
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.training import learn as learning
@@ -22,6 +24,15 @@ HUGS = {"▁hug": 10, "▁pug": 5, "▁pun": 12, "▁bun": 4, "▁hugs": 5}
 def test_equals_the_reference(chunk: int) -> None:
     for seed in range(50 * chunk, 50 * chunk + 50):
         check("unigram", seed)
+
+
+@pytest.mark.quick
+def test_a_long_piece_of_rare_characters() -> None:
+    # The ways to spell it have probabilities beyond the exponents of doubles.
+    letters = [chr(0x4E00 + number) for number in range(64)]
+    long = "▁" + "".join(random.Random(1).choices(letters, k=400))
+    settings = Settings(70, coverage=Fraction(1), max_piece_length=512)
+    check_settings("unigram", {long: 50, **dict.fromkeys(letters, 1000)}, settings)
 
 
 @pytest.mark.quick
