@@ -100,9 +100,13 @@ def prediction(
             "requests": stage.reads + stage.writes,
             "seconds": round(taken, 1),
         }
-    of_tasks = max((stage.memory_bytes for stage in stages.values() if stage.tasks), default=0)
+    # A stage with few tasks has not one for each core of a worker.
+    of_tasks = max(
+        stage.memory_bytes * min(cluster.cores, ceil(stage.tasks / cluster.workers))
+        for stage in stages.values()
+    )
     of_driver = max((stage.memory_bytes for stage in stages.values() if not stage.tasks), default=0)
-    worker_memory = WORKER_BYTES + cluster.cores * of_tasks
+    worker_memory = WORKER_BYTES + of_tasks
     rows: Rows = {
         "cluster_stages": table,
         "cluster": {

@@ -28,10 +28,10 @@ DRIVER_BYTES, WORKER_BYTES = 250 * 10**6, 250 * 10**6
 
 WORD_CACHE_BYTES = 64 << 20  # the memory of the word cache of an encoding thread
 
-REQUEST_SECONDS, BYTE_SECONDS = 2.4e-3, 1.0e-9
+REQUEST_SECONDS, BYTE_SECONDS = 2.0e-3, 1.8e-9
 """The processor time of a store's client for each request, and for each byte."""
 
-START_SECONDS = 1.5  # the processor time until a process has begun to work
+START_SECONDS = 1.1  # the processor time until a process has begun to work
 
 FILE_SECONDS, SPLIT_SECONDS = 0.27e-3, 1.0e-3
 """The processor time of the driver for each file of the plan and each split, without requests."""
@@ -49,7 +49,7 @@ cache does not have, when it has seen 1 MB. Their share falls with the power 0.4
 ROUNDS, ROUND_BYTE_SECONDS = 20, 70e-9
 """A usual number of merge rounds, and the processor time of each byte of the words in a round."""
 
-_WORD_BATCH_BYTES, _MAX_PAIR_PARTITIONS = 64 * 10**6, 1024
+_WORD_BATCH_BYTES, _MAX_PAIR_PARTITIONS, _ROUND_TASK_BYTES = 64 * 10**6, 1024, 256 << 20
 
 REFERENCE_BYTES = 200  # of a shuffled reference to blocks of words
 
@@ -206,21 +206,25 @@ def training_stages(
 
 
 def rounds_stages(word_bytes: int, memory: int) -> dict[str, Stage]:
-    """Return the stage of a training in merge rounds, whose number is usual and not predicted."""
+    """Return the stages of a training in merge rounds, whose number is usual and not predicted.
+
+    The time in which the driver learns from segments is not predicted either.
+    """
     batches = max(PARTITIONS, ceil(word_bytes / _WORD_BATCH_BYTES))
     requests, read = ranges_of(word_bytes // batches)
     blocks = ROUNDS * batches * min(batches, _MAX_PAIR_PARTITIONS)
     return {
-        "learn in rounds": Stage(
+        "merge rounds": Stage(
             processor_seconds=ROUNDS * ROUND_BYTE_SECONDS * word_bytes,
             tasks=batches,
             read_bytes=ROUNDS * batches * read,
             written_bytes=ROUNDS * word_bytes,
             reads=ROUNDS * batches * (4 + requests) + 2 * blocks,
             writes=ROUNDS * batches * 10,
-            memory_bytes=memory,
+            memory_bytes=_ROUND_TASK_BYTES,
             pipelines=ROUNDS,
-        )
+        ),
+        "driver of rounds": Stage(processor_seconds=START_SECONDS, memory_bytes=memory),
     }
 
 

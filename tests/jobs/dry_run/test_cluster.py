@@ -62,6 +62,9 @@ def test_memory_of_a_worker_beyond_what_it_has() -> None:
     assert rows["cluster"]["worker_memory_bytes"] == WORKER_BYTES + 4 * 10**8
     (warning,) = rows["warnings"]
     assert "a worker with 4 cores needs about 650 MB" in warning
+    few = prediction({"a": stage(15), "b": stage(0)}, CLUSTER, Prices(), 0)["cluster"]
+    assert few["worker_memory_bytes"] == WORKER_BYTES + 2 * 10**8
+    assert few["driver_memory_bytes"] == 10**8
     assert "warnings" not in prediction({"a": stage(80)}, CLUSTER, Prices(), 0)
 
 

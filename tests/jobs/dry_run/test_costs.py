@@ -67,6 +67,15 @@ def test_new_shards_are_read_from_every_file() -> None:
     assert reads(1) == 100 * 75 * 4 + 75 * 4
 
 
+def test_merge_rounds_are_as_many_pipelines() -> None:
+    """640 MB of words are 32 batches, each read by ranges of 21 MB, twenty times."""
+    rounds = costs.rounds_stages(640 * 10**6, 5)["merge rounds"]
+    assert (rounds.tasks, rounds.pipelines) == (32, 20)
+    assert rounds.written_bytes == 20 * 640 * 10**6
+    assert rounds.reads == 20 * 32 * (4 + 7) + 2 * 20 * 32 * 32
+    assert costs.rounds_stages(64 * 10**9, 5)["merge rounds"].tasks == 1000
+
+
 def test_a_thread_that_has_seen_more_text_is_faster() -> None:
     """1 MB costs 24 ns a byte; at 32 MB the share of new words is a quarter."""
     assert costs.tokenizing_seconds(10**6, 1) == pytest.approx(24e-3)
