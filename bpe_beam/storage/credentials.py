@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 
 from bpe_beam.storage.names import AZURE
 from bpe_beam.storage.retry import CONNECTING, causes_of, status_of
@@ -66,6 +67,8 @@ def remedy_of(protocol: str, verb: str, error: BaseException) -> str:
         or not {401, 403}.isdisjoint(map(status_of, causes))
     ):
         state = "the store refuses the credentials, or they lack the right to do this"
+        if protocol != "hf":  # the others sign with the time
+            state += f", or the clock of {socket.gethostname()} is wrong"
     elif verb == CONNECTING and protocol != "s3":  # the clients read credentials when they connect
         state = "the credentials may be unusable"
     else:

@@ -370,7 +370,7 @@ def attempt(cluster: FlinkHosts, jobs: Jobs, trial: Trial) -> Outcome:
         command.wait()
         code, seconds, message = command.code, command.seconds, command.message
     right = code == 0 and jobs.published(trial.job, out) == expected
-    if code in (0, None) or trial.fault != DRIVER_LOST:  # whose job goes on beside the repetition
+    if code in (0, None) or trial.fault != DRIVER_LOST:  # whose job goes on meanwhile
         cluster.restore()
     if code is None:
         return Outcome(f"no end in {LIMIT_SECONDS} s", reached, seconds, None, message)

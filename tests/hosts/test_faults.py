@@ -14,12 +14,11 @@ from host_faults import FAULTS, PHASES, Jobs, Trial, attempt
 
 pytestmark = pytest.mark.hosts
 
-# Together they take some ten minutes on two busy cores, so CI leaves them to the schedule.
 FIVE = [
     Trial(-1, "tokenize", "a task manager lost", "documents", 0.5, "worker-1"),
     Trial(-2, "count", "the driver lost", "splits", 0.5, "worker-1"),
     Trial(-3, "count", "5 s without the store", "splits", 0.5, "worker-2"),
-    Trial(-4, "count", "200 ms and 2 % loss", "launch", 5, "worker-3"),
+    Trial(-4, "count", "200 ms and 2 % loss", "splits", 0.5, "worker-3"),
     Trial(-5, "count", "the store restarted", "splits", 0.5, "worker-1"),
 ]
 TRIALS = 100
@@ -42,12 +41,14 @@ def test_without_a_fault(job: str, cluster: tuple[FlinkHosts, Jobs]) -> None:
     assert outcome.message == ""
 
 
-@pytest.mark.scheduled
 @pytest.mark.parametrize("trial", FIVE, ids=lambda trial: trial.fault)
 def test_five_faults(trial: Trial, cluster: tuple[FlinkHosts, Jobs]) -> None:
-    outcome = attempt(*cluster, trial)
-    assert outcome.good, outcome
-    assert outcome.reached != "ended", "the fault came too late"
+    for _ in range(3):
+        outcome = attempt(*cluster, trial)
+        assert outcome.good, outcome
+        if outcome.reached != "ended":
+            return
+    pytest.fail("the job had always ended before its fault came")
 
 
 @pytest.mark.scheduled
