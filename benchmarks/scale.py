@@ -48,7 +48,7 @@ VOCABULARY = 32_000
 SEQUENCES = ("--sequence-length", 2048, "--packing", "best_fit", "--shuffle-seed", 7)
 JOBS = ("count", "train", "tokenize", "arrange")
 CLUSTER = "workers=1,cores=2,latency=0,start=0"
-PRICES = Path(__file__).parents[1] / "configs" / "prices.yaml"
+PRICES = Path(__file__).parents[1] / "configs" / "cluster" / "prices.yaml"
 
 # The text that the tables of large corpora assume, as it was measured with 1 to 3 GB.
 UNIQUE_OF_GB, POWER, WORD_BYTES = 2.6e6, 0.6, 10

@@ -156,7 +156,7 @@ def test_jobs_import_no_package_that_they_do_not_use(byte_level_file: Path, tmp_
     [
         ("count --input text.jsonl --output counts", 117),
         ("train --input text.jsonl --vocab-size 300 --output trained", 146),
-        ("tokenize --input text.jsonl --tokenizer FILE --output tokens", 140),
+        ("tokenize --input text.jsonl --tokenizer FILE --output tokens", 141),
     ],
 )
 def test_jobs_of_json_lines_import_their_own_modules(

@@ -18,6 +18,7 @@ class StreamTokenizeSettings(Settings, frozen=True):
     tokenize: TokenizeSettings = part(
         TokenizeSettings,
         without=(
+            "cluster",
             "workers",
             "overwrite",
             "columns",

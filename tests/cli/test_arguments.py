@@ -133,6 +133,7 @@ def test_every_declared_option_reaches_the_settings() -> None:
         "--merge-rounds": "distributed",
         "--output": "o.json", "--progress": "json", "--source": "en=a/*", "--weights": "en=2",
         "--temperature": "0.5", "--share": "a=2", "--tokens-of": "a=2",
+        "--cluster": "workers=2",
         "--character-coverage": "0.99", "--shrinking-factor": "0.5",
         "--overshoot-factor": "2", "--sub-iterations": "3", "--split-by-unicode-script": "false",
     }  # fmt: skip
@@ -189,6 +190,9 @@ def test_every_declared_option_reaches_the_settings() -> None:
                 argv += ["--source-field", "s"]
             if option.models and "bpe" not in option.models:
                 argv += ["--model", option.models[0]]
+            if flag == "--cluster":
+                before = settings(*job, *argv, "--dry-run")
+                argv += ["--dry-run"]
             if flag == "--validation-by":
                 argv += ["--validation-share", "5%"]
             if option.kind == "one" and flag in argv:

@@ -27,7 +27,7 @@ _Price = Annotated[float, Meta(ge=0, le=1e12)]
 
 
 class Prices(Struct, frozen=True, forbid_unknown_fields=True):
-    """A file of prices; see `configs/prices.yaml`."""
+    """A file of prices; see `configs/cluster/prices.yaml`."""
 
     currency: str = ""
     core_hour: _Price = 0.0

@@ -16,7 +16,7 @@ from bpe_beam.storage import Storage
 pytestmark = pytest.mark.quick
 
 CLUSTER = Cluster(10, 4, network=10**8, latency=50, start=30, memory=8 * 10**9)
-PRICES = Path(__file__).parents[3] / "configs" / "prices.yaml"
+PRICES = Path(__file__).parents[3] / "configs" / "cluster" / "prices.yaml"
 
 
 @pytest.fixture(autouse=True)
