@@ -290,6 +290,8 @@ def _settings(home: Path, slots: int) -> dict[str, str]:
         "taskmanager.network.netty.client.tcp.keepIntervalSec": "5",
         "taskmanager.network.netty.client.tcp.keepCount": "3",
         "taskmanager.network.netty.client.connectTimeoutSec": "30",
+        # A machine that does much else needs more than the ten seconds of the default to start.
+        "pekko.startup-timeout": "120 s",
         # Without this a job ends with the first task manager that is lost. A worker that raises is
         # tried again as often, though it will raise again.
         "restart-strategy.type": "fixed-delay",
