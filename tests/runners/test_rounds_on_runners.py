@@ -149,17 +149,18 @@ def test_rounds_on_every_runner(engine: Engine, few_rounds: Counted, tmp_path: P
 
 
 @pytest.mark.scheduled
+@pytest.mark.parametrize(("model", "memory"), [("mingram", "10MB"), ("unigram", "1GB")])
 def test_passes_on_a_runner(
-    local_engine: Callable[[str], Engine], counts: Path, tmp_path: Path
+    model: str, memory: str, local_engine: Callable[[str], Engine], counts: Path, tmp_path: Path
 ) -> None:
-    """Pieces of `mingram`: merge rounds and passes, on Flink."""
+    """Pieces of `mingram`: merge rounds and passes, on Flink; of `unigram`: passes."""
     words = ("--normalizer", "dummy_prefix", "--pretokenizer", "metaspace")
     corpus = counts.parent / "a.jsonl"
     run_whole("count", "--input", corpus, *words, "--output", tmp_path / "counts")
-    training = ("--model", "mingram", "--vocab-size", "400")
+    training = ("--model", model, "--vocab-size", "400")
     arguments = ("train", "--counts", tmp_path / "counts", *training)
     run_whole(*arguments, "--output", tmp_path / "here")
-    rounds = ("--merge-rounds", "distributed", "--driver-memory", "10MB")
+    rounds = ("--merge-rounds", "distributed", "--driver-memory", memory)
     engine = local_engine("flink")
     with launched(
         *arguments, *rounds, *engine.flags, "--output", tmp_path / "far", command=SMALL_PIECES
@@ -168,7 +169,8 @@ def test_passes_on_a_runner(
     here, far = ((tmp_path / way / "tokenizer.json").read_bytes() for way in ("here", "far"))
     assert here == far
     summary = json.loads((tmp_path / "far" / "summary.json").read_text())
-    assert summary["passes"] == 4
+    alone = json.loads((tmp_path / "here" / "summary.json").read_text())
+    assert summary["passes"] == alone["passes"] >= 4
     assert summary["runner"].lower().startswith("flink")
 
 
