@@ -14,12 +14,14 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct
 
+from bpe_beam import json_structs
 from bpe_beam.errors import UsageError
 from bpe_beam.jobs.corpus.summary import Rows
 from bpe_beam.jobs.dry_run.costs import DRIVER_REQUESTS, WORKER_BYTES, Stage
-from bpe_beam.messages import did_you_mean, format_bytes
+from bpe_beam.messages import did_you_mean, format_bytes, shortened
 from bpe_beam.settings.cluster import Cluster
 from bpe_beam.storage import Storage, redact
+from bpe_beam.storage.json_file import JsonObject
 
 _MAX_FILE_BYTES = 1 << 20
 
@@ -48,17 +50,25 @@ def read_prices(storage: Storage, url: str) -> Prices:
 
     names = Prices.__struct_fields__
     try:
-        values = yaml.safe_load(storage.read_head(url, _MAX_FILE_BYTES))
+        root = yaml.compose(storage.read_head(url, _MAX_FILE_BYTES), Loader=yaml.SafeLoader)
     except (yaml.YAMLError, RecursionError, ValueError):
         raise refused("must be valid YAML") from None
-    if not isinstance(values, dict):
+    if not isinstance(root, yaml.MappingNode):
         raise refused("must be a mapping, one `name: price` a line")
-    for name in values:
-        if name not in names:
-            near = did_you_mean(str(name), names)
-            raise refused(f"must have the names {', '.join(names)}, got {name!r}{near}")
+    values: JsonObject = {}
+    for key, value in root.value:
+        name = shortened(key.value)
+        if key.value not in names:
+            near = did_you_mean(str(key.value), names)
+            raise refused(f"must have the names {', '.join(names)}, got {name}{near}")
+        if key.value in values:
+            raise refused(f"must have each name once, got {name} twice")
+        try:
+            values[key.value] = value.value if key.value == "currency" else float(value.value)
+        except (TypeError, ValueError):
+            raise refused(f"must have numbers of at least 0: {name} is none") from None
     try:
-        return msgspec.convert(values, Prices)
+        return json_structs.convert(values, Prices)
     except msgspec.ValidationError as error:
         raise refused(f"must have numbers of at least 0: {error}") from None
 
@@ -71,8 +81,8 @@ def seconds_of(stage: Stage, cluster: Cluster) -> float:
     if not stage.tasks:
         return processor + latency / DRIVER_REQUESTS + moved / cluster.network
     share = ceil(stage.tasks / cluster.slots) / stage.tasks  # the largest of one slot
-    workers = min(cluster.workers, stage.tasks)
-    return (processor + latency) * share + moved / (workers * cluster.network)
+    of_worker = ceil(stage.tasks / cluster.workers) / stage.tasks  # the largest of one worker
+    return (processor + latency) * share + moved * of_worker / cluster.network
 
 
 def prediction(
@@ -80,14 +90,16 @@ def prediction(
 ) -> Rows:
     """Return the rows of a summary: a table of the stages, and their sums.
 
-    Stages of workers that follow one another are one pipeline, unless the driver is between them.
+    Stages of workers that follow one another are one pipeline, unless the driver is between them,
+    as it is before the rounds of a stage of several pipelines.
     """
     table: dict[str, Rows] = {}
     seconds, pipelines, before = 0.0, 0, None
     for name, stage in stages.items():
         taken = seconds_of(stage, cluster)
         if stage.tasks:
-            started = stage.pipelines if before is None or not before.tasks else 0
+            goes_on = before is not None and before.tasks and stage.pipelines == 1
+            started = 0 if goes_on else stage.pipelines
             pipelines += started
             taken += started * cluster.start
         before = stage

@@ -182,7 +182,7 @@ def try_samples(
         summary = msgspec.to_builtins(run(one, progress, sample))
         seconds = time.monotonic() - begun
         read = (stage.done for stage in progress.stages if stage.unit == "bytes")
-        done = max(1, *read)
+        done = max(read, default=0) or 1
         return Trial(seconds, done, *sizes_of(output), summary)
 
     size = min(MAX_SAMPLE, max(MIN_SAMPLE, round(SAMPLE_SHARE * plan.size)))

@@ -72,7 +72,7 @@ class Words(msgspec.Struct, frozen=True):
 
 
 def memory_needed(word_bytes: int, unique_words: int, recipe: Recipe) -> int:
-    """Return an upper estimate of the bytes that learning from counted words takes."""
+    """Return an estimate of the bytes that learning from words of natural text takes at most."""
     if isinstance(recipe, UnigramRecipe):
         seeds = BYTES_PER_SEED * min(recipe.seed_size, word_bytes)
         words = BYTES_IN_SEGMENTS * word_bytes + BYTES_PER_SEGMENTED_WORD * unique_words

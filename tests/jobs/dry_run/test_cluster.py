@@ -39,6 +39,8 @@ def test_the_time_of_a_stage() -> None:
     assert seconds_of(stage(80), CLUSTER) == pytest.approx(20 + 5 + 20)
     # Of 50 tasks, some slots have 2: 1/25 of all.
     assert seconds_of(stage(50), CLUSTER) == pytest.approx(32 + 8 + 20)
+    # Of 11 tasks, one worker has 2.
+    assert seconds_of(stage(11), CLUSTER) == pytest.approx((800 + 200 + 2 * 200) / 11)
     # 5 tasks are on 5 workers.
     assert seconds_of(stage(5), CLUSTER) == pytest.approx(160 + 40 + 40)
     assert seconds_of(stage(80), replace(CLUSTER, speed=50)) == pytest.approx(40 + 5 + 20)
@@ -55,6 +57,13 @@ def test_pipelines_start_once_for_the_stages_that_follow_one_another() -> None:
     assert rows["cluster_stages"]["b"]["seconds"] == 45
     assert rows["cluster"]["processor_seconds"] == 3200
     assert "cluster_price" not in rows
+
+
+def test_each_round_is_a_pipeline() -> None:
+    stages = {"write parts": stage(80), "merge rounds": replace(stage(80), pipelines=20)}
+    rows = prediction(stages, CLUSTER, Prices(), 0)
+    assert rows["cluster"]["pipelines"] == 21
+    assert rows["cluster_stages"]["merge rounds"]["seconds"] == 45 + 20 * 30
 
 
 def test_memory_of_a_worker_beyond_what_it_has() -> None:
@@ -94,12 +103,18 @@ def test_the_file_of_the_example() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("core_hours: 1", "got 'core_hours'; did you mean core_hour?"),
+        ("core_hours: 1", 'got "core_hours"; did you mean core_hour?'),
         ("core_hour: cheap", "must have numbers of at least 0"),
         ("core_hour: -1", "must have numbers of at least 0"),
         ("- 1", "must be a mapping"),
         ("a: [", "must be valid YAML"),
         ("core_hour: .nan", "must have numbers of at least 0"),
+        ("core_hour: 1e400", "must have numbers of at least 0"),
+        ('core_hour: !!int ""', "must have numbers of at least 0"),
+        ("core_hour: [1]", "must have numbers of at least 0"),
+        ("currency: [1]", "currency"),
+        ("core_hour: 1\ncore_hour: 2", 'must have each name once, got "core_hour" twice'),
+        ("[1]: 2", "must have the names"),
     ],
 )
 def test_other_files_are_refused(text: str, said: str, tmp_path: Path) -> None:
