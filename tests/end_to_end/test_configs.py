@@ -17,7 +17,7 @@ from read_back import read_shards, tree
 
 ALL = sorted((ROOT / "configs").rglob("*.yaml"))
 RUNNERS = [path for path in ALL if path.parent.name == "runners"]
-CONFIGS = [path for path in ALL if path not in RUNNERS]
+CONFIGS = [path for path in ALL if path.parent.name not in ("runners", "cluster")]
 END = "<|endoftext|>"
 
 
