@@ -35,6 +35,7 @@ from typing import Any
 import numpy as np
 from growing_words import FILE_BYTES, Growth, texts_of, write
 
+from bpe_beam.engines.steps import PROCESSOR_TIME
 from bpe_beam.jobs.dry_run import costs
 from bpe_beam.jobs.dry_run.cluster import prediction, read_prices
 from bpe_beam.messages import format_bytes
@@ -59,7 +60,6 @@ TOKENS_A_BYTE = 0.217
 WRITE_PART_SECONDS, TOKENIZE_SECONDS = 12e-9, 6.5e-9
 ARRANGE_SECONDS = (0.2e-9, 3.0e-9, 2.9e-9)
 
-_END = "_processor_microseconds"
 Row = dict[str, Any]
 
 
@@ -119,7 +119,11 @@ def row_of(job: str, gigabytes: float, words: Sequence[object]) -> Row:
     """Return what a job took, and what its dry run predicts."""
     row = {"job": job, "gigabytes": gigabytes, **run(*words)}
     measured = (row["summary"].get("distributions") or {}).items()
-    row["steps"] = {k.removesuffix(_END): v["sum"] / 1e6 for k, v in measured if k.endswith(_END)}
+    row["steps"] = {
+        k.removesuffix(PROCESSOR_TIME): v["sum"] / 1e6
+        for k, v in measured
+        if k.endswith(PROCESSOR_TIME)
+    }
     said = run(*words, "--dry-run", "--cluster", CLUSTER)["summary"]
     stages = said["cluster_stages"].values()
     names = ("processor_seconds", "requests", "read_bytes", "written_bytes")
