@@ -1,5 +1,5 @@
 """Flink on hosts that share no file: a job manager, three task managers with their Python workers,
-an S3 server, and two hosts from which jobs are started."""
+a server of S3 or GCS, and two hosts from which jobs are started."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from command_line import COMMAND, ROOT
 from engines import script
 from hosts import Host, Hosts
 from starting import go_server
-from stores import BUCKET, SECRET, USER
+from stores import BUCKET, SECRET, USER, s3_options
 from waiting import wait_until
 
 WORKERS = ("worker-1", "worker-2", "worker-3")
@@ -25,8 +25,8 @@ NAMES = ("manager", *WORKERS, "store", "driver", "other-driver")
 SLOTS = 2
 PARALLELISM = 3
 """Less than all slots, so that a job goes on without one task manager."""
-TOP = f"s3://{BUCKET}"
 _PORT = 9000
+_STORE = f"http://store:{_PORT}"
 _DATA = "/srv/store"
 _HOME = "/var/tmp/flink"
 _SHORT = (
@@ -58,26 +58,34 @@ for path in folder.rglob("*"):
 
 
 class FlinkHosts:
-    """The cluster and its hosts; `hosts[NAME]` is one of NAMES."""
+    """The cluster and its hosts; `hosts[NAME]` is one of NAMES.
 
-    def __init__(self, hosts: Hosts) -> None:
-        self.hosts = hosts
+    Attributes:
+        hosts: The hosts.
+        gcs: Whether the store is GCS; otherwise S3.
+        top: The URL of the store's bucket.
+    """
+
+    def __init__(self, hosts: Hosts, gcs: bool) -> None:
+        self.hosts, self.gcs = hosts, gcs
+        self.top = f"{'gs' if gcs else 's3'}://{BUCKET}"
         self._jar = script("get", "flink-job-server").split()[-1]
-        self._server = go_server("versitygw")
+        self._server = go_server("fake-gcs-server" if gcs else "versitygw")
         self._running: dict[str, subprocess.Popen[bytes]] = {}
 
     @staticmethod
     @contextlib.contextmanager
-    def running(*shown: Path) -> Iterator[FlinkHosts]:
+    def running(*shown: Path, gcs: bool = False) -> Iterator[FlinkHosts]:
         """Yield the cluster.
 
         Args:
             *shown: Folders of the machine that the hosts read, complete from now on.
+            gcs: Whether the store is GCS; otherwise S3.
         """
         script("get", "flink")
         script("get", "boot")
         with Hosts(NAMES, show=shown) as hosts:
-            cluster = FlinkHosts(hosts)
+            cluster = FlinkHosts(hosts, gcs)
             cluster.start_store()
             for name in ("manager", *WORKERS):
                 cluster.start_flink(name)
@@ -87,26 +95,22 @@ class FlinkHosts:
     @property
     def options(self) -> str:
         """The storage options of all jobs, as JSON."""
-        s3 = {
-            "key": USER,
-            "secret": SECRET,
-            "endpoint_url": f"http://store:{_PORT}",
-            "client_kwargs": {"region_name": "us-east-1"},
-        }
-        return json.dumps({"s3": s3})
+        if self.gcs:
+            return json.dumps({"gs": {"endpoint_url": _STORE, "token": "anon"}})
+        return json.dumps(s3_options(_PORT, endpoint_url=_STORE))
 
     def start_store(self) -> None:
-        """Start the S3 server, with what it had before."""
+        """Start the store's server, with what it had before."""
         store = self.hosts["store"]
         store.run("mkdir", "-p", f"{_DATA}/{BUCKET}")
-        line = [self._server, "--access", USER, "--secret", SECRET, "--region", "us-east-1"]
-        line += ["--keep-alive", "--port", f"0.0.0.0:{_PORT}", "posix", _DATA]
-        self._running["store"] = store.start(*line, log="/var/tmp/store.log")
+        if self.gcs:
+            line = ["-scheme", "http", "-host", "0.0.0.0", "-port", str(_PORT)]
+            line += ["-external-url", _STORE, "-backend", "filesystem", "-filesystem-root", _DATA]
+        else:
+            line = ["--access", USER, "--secret", SECRET, "--region", "us-east-1"]
+            line += ["--keep-alive", "--port", f"0.0.0.0:{_PORT}", "posix", _DATA]
+        self._running["store"] = store.start(self._server, *line, log="/var/tmp/store.log")
         wait_until(lambda: _answers(store, _PORT), "the store")
-
-    def stop_store(self) -> None:
-        """Kill the S3 server; its files stay."""
-        self.end("store")
 
     def start_flink(self, name: str) -> None:
         """Start the job manager, or a task manager, on its host."""
@@ -215,7 +219,7 @@ class FlinkHosts:
 
 def _folder(url: str) -> str:
     """Return the folder of a URL on the store's host."""
-    return f"{_DATA}/{url.removeprefix('s3://')}"
+    return f"{_DATA}/{url.partition('://')[2]}"
 
 
 def _ask(host: Host, port: int, path: str = "", method: str = "GET") -> bytes:

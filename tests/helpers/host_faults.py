@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from command_line import environment, run_whole
-from flink_hosts import TOP, WORKERS, FlinkHosts
+from flink_hosts import WORKERS, FlinkHosts
 from made_text import documents, write
 
 LIMIT_SECONDS = 1200
@@ -204,10 +204,10 @@ class Jobs:
     """Small jobs, and what they write on one machine."""
 
     def __init__(self, cluster: FlinkHosts, folder: Path) -> None:
-        self._cluster = cluster
-        cluster.put(folder, f"{TOP}/in")
-        corpus = ("--input", f"{TOP}/in/corpus/*", "--range-bytes", "16KB")
-        tokenizer = ("--tokenizer", f"{TOP}/in/tokenizer/tokenizer.json")
+        self._cluster, inputs = cluster, f"{cluster.top}/in"
+        cluster.put(folder, inputs)
+        corpus = ("--input", f"{inputs}/corpus/*", "--range-bytes", "16KB")
+        tokenizer = ("--tokenizer", f"{inputs}/tokenizer/tokenizer.json")
         appended = ("--append", END)
         arranged = ("--sequence-length", "128", "--packing", "best_fit", "--shuffle-seed", "7")
         self._lines = {
@@ -216,7 +216,7 @@ class Jobs:
             "train": ("train", *corpus, "--vocab-size", "300", "--merge-rounds", "distributed"),
             "evaluate": ("evaluate", *corpus, *tokenizer),
             "mix": (
-                *("mix", "--input", f"web={TOP}/in/tokens-0", f"code={TOP}/in/tokens-1"),
+                *("mix", "--input", f"web={inputs}/tokens-0", f"code={inputs}/tokens-1"),
                 *("--tokens", "15000", "--share", "web=0.6,code=0.4", *arranged),
             ),
             "stream-tokenize": ("stream-tokenize", *corpus, *tokenizer, *appended, *_ONE_WINDOW),
@@ -246,7 +246,7 @@ class Jobs:
     def expected(self, job: str) -> dict[str, str]:
         """Return the hashes of what a job writes on one machine, without Beam."""
         if job not in self._expected:
-            out = f"{TOP}/expected/{job}"
+            out = f"{self._cluster.top}/expected/{job}"
             plain = self.line(_WINDOW if job == "stream-tokenize" else job, out)
             line = self._cluster.command(*plain, "--quiet", driver="other-driver")
             ended = subprocess.run(
@@ -254,6 +254,7 @@ class Jobs:
             )
             assert ended.returncode == 0, ended.stderr.decode()
             self._expected[job] = self.published(job, out)
+            assert self._expected[job], "a job without files"
         return self._expected[job]
 
     def published(self, job: str, out: str) -> dict[str, str]:
@@ -361,7 +362,8 @@ class _Command:
 
 def attempt(cluster: FlinkHosts, jobs: Jobs, trial: Trial) -> Outcome:
     """Run a job with its fault, and repeat the command if it ends with an error."""
-    expected, out = jobs.expected(trial.job), f"{TOP}/trials/{trial.seed}-{time.monotonic_ns()}"
+    expected = jobs.expected(trial.job)
+    out = f"{cluster.top}/trials/{trial.seed}-{time.monotonic_ns()}"
     line = (*jobs.line(trial.job, out), *cluster.flags, "--quiet")
     with _Command(cluster.command(*line)) as command:
         reached = command.wait_for(cluster, trial, out)
