@@ -16,7 +16,8 @@ in `$BPE_BEAM_CACHE/runners`, by default `~/.cache/bpe-beam/runners`.
 The cluster is a job manager and task managers as processes of this machine, without Flink's own
 scripts. It serves one user on one machine; it has no security, and listens on loopback only.
 Processes of `serve` listen on all addresses, for a network of your own: `serve taskmanager
---job-manager HOST` is run on each other machine. Their worker command is HOME/bin/worker.
+--job-manager HOST` is run on each other machine. Their worker command is HOME/bin/worker. For
+Spark's standalone cluster, the roles are `spark-master` and `spark-worker`.
 """
 
 from __future__ import annotations
@@ -74,6 +75,16 @@ _TASK_MANAGER_JVM = [
     "-XX:MaxMetaspaceSize=256m",
     "org.apache.flink.runtime.taskexecutor.TaskManagerRunner",
 ]
+_SPARK_PORT = 7077
+_SPARK_JVM = [
+    "-Xmx256m",
+    # Each job brings its jar of 300 MB to all workers, which by default keep it for ever.
+    "-Dspark.worker.cleanup.enabled=true",
+    "-Dspark.worker.cleanup.interval=30",
+    "-Dspark.worker.cleanup.appDataTtl=30",
+]
+_SPARK_SCALA = "2.12"
+"""The version of Scala that Spark is of, which it does not find by itself."""
 _JOB_MANAGER = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
 _REGISTERED = "Successful registration at resource manager"
 """What a task manager writes to its log when it takes tasks."""
@@ -261,6 +272,28 @@ def serve(home: Path, role: str, address: str, job_manager: str, slots: int) -> 
     os.execv(program, _java_line(program, lib, home, arguments))
 
 
+def serve_spark(home: Path, role: str, address: str, master: str, slots: int) -> NoReturn:
+    """Become the master, or a worker, of Spark's standalone cluster; arguments as of `serve`."""
+    program, jar = java(), get("spark-job-server")
+    for name in ("tmp", "bin", "jars"):
+        (home / name).mkdir(parents=True, exist_ok=True)
+    with contextlib.suppress(FileExistsError):
+        (home / "jars" / jar.name).symlink_to(jar)
+    _write_worker(home, get("boot"))
+    entry = "org.apache.spark.deploy.master.Master"
+    arguments = ["--host", address]
+    if role == "spark-master":
+        arguments += ["--port", str(_SPARK_PORT)]
+    else:
+        entry = "org.apache.spark.deploy.worker.Worker"
+        # The Java process of a job has 1 GB; the Python workers are separate.
+        arguments += ["--cores", str(slots), "--memory", "1g", "--work-dir", str(home / "tmp")]
+        arguments.append(f"spark://{master}:{_SPARK_PORT}")
+    os.environ.update(SPARK_HOME=str(home), SPARK_SCALA_VERSION=_SPARK_SCALA)
+    os.chdir(home)
+    os.execv(program, [program, *_SPARK_JVM, "-cp", str(jar), entry, *arguments])
+
+
 def _at(address: str, job_manager: str, rest_port: int, rpc_port: int) -> dict[str, str]:
     """Return the settings for a process at an address, which listens there only."""
     return {
@@ -412,9 +445,10 @@ def _arguments() -> argparse.Namespace:
     more = actions.add_parser("add", help="starts one more task manager in the cluster")
     ending = actions.add_parser("stop", help="ends the cluster")
     serving = actions.add_parser("serve", help="becomes a process of a cluster of machines")
-    serving.add_argument("role", choices=("jobmanager", "taskmanager"))
+    roles = ("jobmanager", "taskmanager", "spark-master", "spark-worker")
+    serving.add_argument("role", choices=roles)
     serving.add_argument("--address", default=socket.gethostname(), help="of this machine")
-    serving.add_argument("--job-manager", metavar="HOST", help="its machine; default this one")
+    serving.add_argument("--job-manager", metavar="HOST", help="its machine, or the master's")
     serving.add_argument("--slots", type=int, default=1, metavar="N", help="default 1")
     for each in (one, more, ending, serving):
         each.add_argument(
@@ -440,7 +474,8 @@ def _main(arguments: argparse.Namespace) -> None:
     elif arguments.action == "serve":
         manager = arguments.job_manager or arguments.address
         home, slots = arguments.home.absolute(), arguments.slots
-        serve(home, arguments.role, arguments.address, manager, slots)
+        become = serve_spark if arguments.role.startswith("spark") else serve
+        become(home, arguments.role, arguments.address, manager, slots)
     elif arguments.action == "add":
         print(add(arguments.home.absolute()))
     else:

@@ -28,14 +28,14 @@ PARALLELISM = 3
 _PORT = 9000
 _STORE = f"http://store:{_PORT}"
 _DATA = "/srv/store"
-_HOME = "/var/tmp/flink"
+HOME = "/var/tmp/cluster"
 _SHORT = (
     *("env", "-u", "PYTHONDONTWRITEBYTECODE"),
     "JAVA_TOOL_OPTIONS=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 )
 """Java and Python for short processes on few cores."""
 _ENDED = ("FINISHED", "FAILED", "CANCELED")
-_NO_ANSWER = (OSError, http.client.HTTPException, ValueError, KeyError)
+NO_ANSWER = (OSError, http.client.HTTPException, ValueError, KeyError)
 _REFUSE = """
 import http.server, sys
 class Refusing(http.server.BaseHTTPRequestHandler):
@@ -66,16 +66,19 @@ class FlinkHosts:
         top: The URL of the store's bucket.
     """
 
+    job_server = "flink-job-server"
+    roles = ("jobmanager", "taskmanager")
+
     def __init__(self, hosts: Hosts, gcs: bool) -> None:
         self.hosts, self.gcs = hosts, gcs
         self.top = f"{'gs' if gcs else 's3'}://{BUCKET}"
-        self._jar = script("get", "flink-job-server").split()[-1]
+        self.jar = script("get", self.job_server).split()[-1]
         self._server = go_server("fake-gcs-server" if gcs else "versitygw")
         self._running: dict[str, subprocess.Popen[bytes]] = {}
 
-    @staticmethod
+    @classmethod
     @contextlib.contextmanager
-    def running(*shown: Path, gcs: bool = False) -> Iterator[FlinkHosts]:
+    def running(cls, *shown: Path, gcs: bool = False) -> Iterator[FlinkHosts]:
         """Yield the cluster.
 
         Args:
@@ -85,7 +88,7 @@ class FlinkHosts:
         script("get", "flink")
         script("get", "boot")
         with Hosts(NAMES, show=shown) as hosts:
-            cluster = FlinkHosts(hosts, gcs)
+            cluster = cls(hosts, gcs)
             cluster.start_store()
             for name in ("manager", *WORKERS):
                 cluster.start_flink(name)
@@ -114,11 +117,11 @@ class FlinkHosts:
 
     def start_flink(self, name: str) -> None:
         """Start the job manager, or a task manager, on its host."""
-        role = "jobmanager" if name == "manager" else "taskmanager"
+        role = self.roles[name != "manager"]
         line = [*_SHORT, sys.executable, str(ROOT / "scripts" / "runners.py"), "serve", role]
-        line += ["--home", _HOME, "--address", name, "--job-manager", "manager"]
+        line += ["--home", HOME, "--address", name, "--job-manager", "manager"]
         line += ["--slots", str(SLOTS)]
-        self._running[name] = self.hosts[name].start(*line, log="/var/tmp/flink.log")
+        self._running[name] = self.hosts[name].start(*line, log="/var/tmp/cluster.log")
 
     def end(self, name: str) -> None:
         """Kill the server that runs on a host, and what it has started."""
@@ -127,11 +130,11 @@ class FlinkHosts:
 
     def ask(self, path: str, method: str = "GET") -> Any:
         """Return an answer of Flink's REST interface."""
-        return json.loads(_ask(self.hosts["manager"], 8081, path, method))
+        return json.loads(ask(self.hosts["manager"], 8081, path, method))
 
     def workers(self) -> int:
         """Return the number of task managers; 0 while the job manager does not answer."""
-        with contextlib.suppress(*_NO_ANSWER):
+        with contextlib.suppress(*NO_ANSWER):
             return int(self.ask("overview")["taskmanagers"])
         return 0
 
@@ -159,7 +162,7 @@ class FlinkHosts:
 
     def _ended(self) -> bool:
         """Cancel all jobs; return whether all have ended."""
-        with contextlib.suppress(*_NO_ANSWER):
+        with contextlib.suppress(*NO_ANSWER):
             states = {job["jid"]: job["state"] for job in self.ask("jobs/overview")["jobs"]}
             left = [job for job, state in states.items() if state not in _ENDED]
             for job in left:
@@ -185,13 +188,13 @@ class FlinkHosts:
     @property
     def flags(self) -> tuple[str, ...]:
         """The flags that choose the cluster."""
-        environment = json.dumps({"command": f"{_HOME}/bin/worker"})
+        environment = json.dumps({"command": f"{HOME}/bin/worker"})
         return (
             *("--config", str(ROOT / "configs" / "runners" / "flink_cluster.yaml")),
             "--flink_master=manager:8081",
             f"--parallelism={PARALLELISM}",
             f"--environment_config={environment}",
-            f"--flink_job_server_jar={self._jar}",
+            f"--flink_job_server_jar={self.jar}",
         )
 
     def put(self, folder: Path, url: str) -> None:
@@ -213,7 +216,7 @@ class FlinkHosts:
 
     def log(self, name: str) -> str:
         """Return the log of Flink, or of the store, on a host."""
-        path = "/var/tmp/store.log" if name == "store" else "/var/tmp/flink.log"
+        path = "/var/tmp/store.log" if name == "store" else "/var/tmp/cluster.log"
         return self.hosts[name].run("cat", path).decode(errors="replace")
 
 
@@ -222,7 +225,7 @@ def _folder(url: str) -> str:
     return f"{_DATA}/{url.partition('://')[2]}"
 
 
-def _ask(host: Host, port: int, path: str = "", method: str = "GET") -> bytes:
+def ask(host: Host, port: int, path: str = "", method: str = "GET") -> bytes:
     """Return the answer of a server on a host to a request from the host, whatever its status."""
     connection = http.client.HTTPConnection("127.0.0.1", port)
     with contextlib.closing(host.connection(port)) as connection.sock:
@@ -231,7 +234,7 @@ def _ask(host: Host, port: int, path: str = "", method: str = "GET") -> bytes:
 
 
 def _answers(host: Host, port: int) -> bool:
-    with contextlib.suppress(*_NO_ANSWER):
-        _ask(host, port)
+    with contextlib.suppress(*NO_ANSWER):
+        ask(host, port)
         return True
     return False
