@@ -3,12 +3,12 @@
     python benchmarks/growing_words.py FOLDER TEXT.jsonl.gz ... --gigabytes 10
 
 Heaps' law: n words of text have about K * n^b unique words. A text repeated has too few: its words
-end. Here each word of the output is a word of the real texts, at random, or, with a small chance,
-a new one: several of their words joined, so that it is spelled like a word. Its rank is random by a
-power law without an end, whose power is b of the real texts (the unique words of all against half
-of them), and the chance is chosen so that the law goes on beyond them. Files are JSON Lines of
-50 MB; the same number always has the same content, so a smaller corpus is the first files of a
-larger one. A second takes about 100 MB.
+end. Here each word of the output is a word of the real texts, at random. But in place of a rare one
+there is a word whose rank is random by a power law without an end, which goes on where the ranks of
+the common ones end; its power is b of the real texts (the unique words of all against a quarter of
+them). Ranks beyond their words are several of their words joined, so that they are spelled like
+words. Files are JSON Lines of 50 MB; the same number always has the same content, so a smaller
+corpus is the first files of a larger one. A second takes about 100 MB.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ _DOCUMENT_WORDS = 400
 """The median of the words of a document, whose logarithm has a normal distribution."""
 _JOINED = 8
 """A new word has at most so many words in it."""
+_RARE = 4
+"""Words that the real texts have so often, or less, are rare."""
 
 
 class Growth:
@@ -40,16 +42,17 @@ class Growth:
 
     Attributes:
         power: The power by which unique words grow.
-        chance: The share of the words that are new, of an unlimited number.
+        common: The number of words that are not rare.
     """
 
     def __init__(self, texts: Sequence[str]) -> None:
         shuffled = [texts[i] for i in np.random.default_rng(0).permutation(len(texts))]
         words = [word for text in shuffled for word in text.split()]
-        half = words[: len(words) // 2]
+        quarter = words[: len(words) // 4]
         counts = Counter(words)
         names = [word for word, _ in counts.most_common()]
-        self.power = math.log2(len(names) / len(set(half)))
+        self.power = math.log(len(names) / len(set(quarter)), 4)
+        self.common = sum(count > _RARE for count in counts.values())
         joined = [i for i, word in enumerate(names) if re.fullmatch(r"[^\W\d_]{2,}", word)]
         number = {word: i for i, word in enumerate(names)}
         self._words = np.array([number[word] for word in words], np.int64)
@@ -58,10 +61,6 @@ class Growth:
         written = [json.dumps(name, ensure_ascii=False)[1:-1] for name in names]
         between = '"}\n{"text": "'
         self._spelled = pa.array([*(f" {each}" for each in written), *written, between])
-        # The unique words of the power law, R * gamma(1 - b) * (chance * n * (1 / b - 1) / R) ** b
-        # of n words, must be those of Heaps' law, R * (n / N) ** b.
-        scale = (1 / self.power - 1) * math.gamma(1 - self.power) ** (1 / self.power)
-        self.chance = self._types / len(words) / scale
 
     def file(self, number: int, file_bytes: int = FILE_BYTES) -> Iterator[bytes]:
         """Yield the blocks of a file of about so many bytes."""
@@ -77,11 +76,13 @@ class Growth:
     def _block(self, random: np.random.Generator, words: int) -> bytes:
         """Return the text of so many words, with the ends of documents between some."""
         chosen = self._words[random.integers(0, len(self._words), words)]
-        new = np.flatnonzero(random.random(words) < self.chance)
-        rank = (1 - random.random(len(new))) ** (-self.power / (1 - self.power))
-        rank = np.minimum(rank * self._types, 2.0**60).astype(np.int64)
+        rare = chosen >= self.common
+        rank = (1 - random.random(np.count_nonzero(rare))) ** (-self.power / (1 - self.power))
+        chosen[rare] = np.minimum(rank * self.common, 2.0**60).astype(np.int64)
         columns = np.full((words, _JOINED), -1, np.int64)
         columns[:, 0] = chosen
+        new = np.flatnonzero(chosen >= self._types)
+        rank = chosen[new]
         for column in range(_JOINED):
             rank, at = np.divmod(rank, len(self._joined))
             more = rank > 0 if column else rank >= 0
@@ -123,7 +124,7 @@ def main() -> None:
     parser.add_argument("--gigabytes", type=float, default=1)
     arguments = parser.parse_args()
     growth = Growth(texts_of(arguments.texts))
-    print(f"power {growth.power:.3f}, new words {growth.chance:.2%}", flush=True)
+    print(f"power {growth.power:.3f}, {growth.common:,} common words", flush=True)
     write(arguments.folder, growth, round(arguments.gigabytes * 1e9))
 
 

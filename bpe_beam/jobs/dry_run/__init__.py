@@ -13,10 +13,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from bpe_beam.counts.manifest import CountsManifest, read_manifest
+from bpe_beam.counts.part_files import iter_words
 from bpe_beam.folders.output_folder import COUNTS
 from bpe_beam.jobs.corpus.summary import Rows
 from bpe_beam.jobs.dry_run import costs, trial
@@ -36,15 +38,11 @@ from bpe_beam.workers.count_split import TABLE_BYTES
 if TYPE_CHECKING:
     from bpe_beam.jobs.train.plan import TrainingPlan
 
-_LEARNING_SHARE, _MIN_LEARNING = 0.08, 0.3
+_LEARNING_SHARE, _MIN_LEARNING = 0.15, 1.0
 """The share of its time, and the minimum of seconds, that a training on some words takes."""
 
-_BYTE_SECONDS, _ENTRY_SECONDS = 100e-9, 4e-6
+_BYTE_SECONDS, _ENTRY_SECONDS = 200e-9, 2.5e-6
 """The usual time of learning merges, for each byte of the words and each entry."""
-
-_POWER_FALLS, _MIN_POWER, _USUAL_POWER = 0.02, 0.35, 0.6
-"""By how much the power of unique words falls as text doubles, its minimum, and its value where it
-cannot be measured."""
 
 _WORD_BYTES = 100  # the memory of a word in a table of counts
 
@@ -122,21 +120,14 @@ class _Words:
 
     trials: Trials
     manifest: CountsManifest
+    once: int  # how many unique words occur once
 
     def growth(self, times: float) -> float:
         """Return the factor of unique words of a text that is `times` as long.
 
-        Unique words grow with a power of the text, which is measured between both trials. It falls
-        as the text doubles.
+        Unique words grow with a power of the text (Heaps' law): the share of them that occur once.
         """
-        first, second = self.trials.first, self.trials.second
-        before, unique = first.summary["unique_words"], second.summary["unique_words"]
-        power = _USUAL_POWER
-        if second.text > first.text and before:
-            power = math.log(unique / before) / math.log(second.text / first.text)
-        doublings = math.log2(max(1.0, times))
-        mean = max(min(power, _MIN_POWER), power - _POWER_FALLS * doublings / 2)
-        return math.pow(max(1.0, times), mean)
+        return math.pow(max(1.0, times), self.once / max(1, self.manifest.unique_words))
 
     @property
     def unique(self) -> int:
@@ -196,7 +187,10 @@ def _count_sample(settings: CountSettings, folder: str, output: str | None = Non
         folder,
         lambda one, progress, sample: count.run(one, progress, plan=sample),
     )
-    return _Words(trials, read_manifest(Storage(), f"{folder}/second"))
+    manifest = read_manifest(Storage(), f"{folder}/second")
+    tables = iter_words(Storage(), f"{folder}/second", manifest)
+    once = sum(int(np.count_nonzero(each["count"].to_numpy() == 1)) for each in tables)
+    return _Words(trials, manifest, once)
 
 
 # ---- training ----
@@ -209,7 +203,9 @@ def _estimate_training(settings: TrainSettings) -> tuple[Estimate, Mapping[str, 
     if plan.counts is not None:
         manifest, started = plan.counts.manifest, time.process_time()
         unique = manifest.unique_words
-        training, stages = _training(plan, plan.settings, manifest, unique, manifest.word_bytes)
+        training, stages = _training(
+            plan, plan.settings, manifest, unique, manifest.word_bytes, started
+        )
         if training["seconds"] is not None:
             training["seconds"] = round(started + training["seconds"], 1)
         return Estimate(job="train", unique_words=unique, workers=1, **training), stages
@@ -243,9 +239,12 @@ def _training(
     manifest: CountsManifest,
     unique: int,
     word_bytes: int,
+    started: float = 0.0,
 ) -> tuple[Rows, Mapping[str, Stage]]:
-    """Return the estimate of training, from a training on all or some parts of counts."""
-    from bpe_beam.jobs import train
+    """Return the estimate of training, from a training on all or some parts of counts.
+
+    `started` are the processor seconds before, if no other stage has them.
+    """
     from bpe_beam.jobs.train.local_or_distributed import learns_in_rounds
     from bpe_beam.jobs.train.plan import PlannedCounts
 
@@ -260,6 +259,51 @@ def _training(
     while parts > 1 and _usual_seconds(recipe, sum(sizes[:parts])) > limit:
         parts -= 1
     share = min(1.0, max(1, sum(sizes[:parts])) / max(1, word_bytes))
+    first = _learned(plan, settings, 1 if share < 1 else parts)
+    processor, seconds = started + first.processor_seconds, first.seconds
+    grown, storage = first.grown, first.storage_bytes
+    needed = memory_needed(word_bytes, unique, recipe)
+    if share < 1:
+        # The first has imported modules; the second only learns.
+        last = _learned(plan, settings, parts)
+        more = _usual_seconds(recipe, word_bytes) - _usual_seconds(recipe, sizes[0])
+        more /= _usual_seconds(recipe, word_bytes * share)
+        processor += more * last.processor_seconds
+        seconds += more * last.seconds
+        # The needed memory is an upper bound; the training shows the share that is really used.
+        sampled = memory_needed(round(word_bytes * share), round(unique * share), recipe)
+        grown += round(needed * min(1.0, last.grown / sampled))
+        storage = round(last.storage_bytes * recipe.vocab_size / max(1, last.vocab_size))
+    peak = first.before + (min(needed, settings.driver_memory) if in_rounds else grown)
+    if in_rounds:
+        stages = costs.rounds_stages(word_bytes, peak)
+    else:
+        counts_bytes = sum(part.file.bytes for part in manifest.parts) * unique
+        counts_bytes //= max(1, manifest.unique_words)
+        stages = costs.training_stages(processor, counts_bytes, storage, peak)
+    return {
+        "merge_rounds": "distributed" if in_rounds else "local",
+        "seconds": None if in_rounds else seconds,
+        "memory_bytes": peak,
+        "storage_bytes": storage,
+    }, stages
+
+
+class _Learned(Struct, frozen=True):
+    """The cost of a training in this process; memory was `before` and has `grown` in bytes."""
+
+    seconds: float
+    processor_seconds: float
+    before: int
+    grown: int
+    storage_bytes: int
+    vocab_size: int
+
+
+def _learned(plan: TrainingPlan, settings: TrainingSettings, parts: int) -> _Learned:
+    """Learn from so many parts of the counts."""
+    from bpe_beam.jobs import train
+
     with tempfile.TemporaryDirectory() as folder:
         alone = replace(
             settings,
@@ -272,32 +316,14 @@ def _training(
         trial.forget_peak()
         before, begun, processor = memory(RESIDENT), time.monotonic(), time.process_time()
         summary = train.run(alone, trial.TrialProgress(), parts=parts)
-        seconds = time.monotonic() - begun
-        processor_share = (time.process_time() - processor) / seconds
-        storage = sum(trial.sizes_of(alone.folder))
-    needed = memory_needed(word_bytes, unique, recipe)
-    # The needed memory is an upper bound; the trial shows the share that is really used.
-    sampled = memory_needed(round(word_bytes * share), round(unique * share), recipe)
-    grown = max(0, memory() - before)
-    grown = max(grown, round(needed * min(1.0, grown / sampled)))
-    if share < 1:
-        storage = round(storage * recipe.vocab_size / max(1, summary.vocab_size))
-    learning = float(summary.learning_seconds or 0.0)
-    more = _usual_seconds(recipe, word_bytes) / _usual_seconds(recipe, word_bytes * share) - 1
-    seconds += learning * more
-    peak = before + (min(needed, settings.driver_memory) if in_rounds else grown)
-    if in_rounds:
-        stages = costs.rounds_stages(word_bytes, peak)
-    else:
-        counts_bytes = sum(part.file.bytes for part in manifest.parts) * unique
-        counts_bytes //= max(1, manifest.unique_words)
-        stages = costs.training_stages(seconds * processor_share, counts_bytes, storage, peak)
-    return {
-        "merge_rounds": "distributed" if in_rounds else "local",
-        "seconds": None if in_rounds else seconds,
-        "memory_bytes": peak,
-        "storage_bytes": storage,
-    }, stages
+        return _Learned(
+            time.monotonic() - begun,
+            time.process_time() - processor,
+            before,
+            max(0, memory() - before),
+            sum(trial.sizes_of(alone.folder)),
+            summary.vocab_size,
+        )
 
 
 def _usual_seconds(recipe: Recipe, word_bytes: float) -> float:

@@ -118,8 +118,25 @@ def test_train_from_some_parts(made: Path, tmp_path: Path, monkeypatch: pytest.M
     whole = dry_run._usual_seconds(BpeRecipe(1000), real["unique_words"] * 8)
     monkeypatch.setattr(dry_run, "_MIN_LEARNING", 0.8 * whole)
     found = estimated(made, "train", *args)
-    assert 1 < tried[0] < 32
+    assert tried[0] == 1 < tried[1] < 32
     assert found["storage_bytes"] == pytest.approx(real["storage_bytes"], rel=0.2)
+
+
+def test_imports_do_not_grow_with_the_words(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first training, which imports modules, counts once in time and memory."""
+    monkeypatch.setattr(dry_run, "_MIN_LEARNING", 0.0)
+    args = ("--counts", made / "tok" / "counts", "--vocab-size", 400)
+    found = []
+    for more in (0, 100):
+        costs = [
+            dry_run._Learned(1.0 + more, 1.0, 10**8, 10**6 * (1 + more), 10**6, 400),
+            dry_run._Learned(1.0, 1.0, 10**8, 10**6, 10**6, 400),
+        ]
+        monkeypatch.setattr(dry_run, "_learned", lambda *_, costs=costs: costs.pop(0))
+        found.append(estimated(made, "train", *args))
+        assert not costs
+    assert found[1]["seconds"] - found[0]["seconds"] == pytest.approx(100, abs=5)
+    assert found[1]["memory_bytes"] - found[0]["memory_bytes"] == 10**8
 
 
 def test_train_in_rounds(made: Path) -> None:
@@ -161,8 +178,8 @@ def test_tokenize(made: Path, tmp_path: Path, formats: tuple[str, ...]) -> None:
 
 @pytest.fixture
 def small_sample(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A sample of a fifth of the corpus."""
-    monkeypatch.setattr(trial, "MIN_SAMPLE", 60_000)
+    """A sample of a third of the corpus."""
+    monkeypatch.setattr(trial, "MIN_SAMPLE", 100_000)
 
 
 @pytest.mark.sampled(3)
@@ -181,7 +198,8 @@ def test_count_of_a_part_of_the_corpus(
     if packed == "none":
         assert 0 < found["sampled_bytes"] < 0.7 * found["bytes"]
     for name in (*AMOUNTS, "storage_bytes"):
-        assert found[name] == pytest.approx(real[name], rel=0.33), name
+        rel = 0.33 if name == "storage_bytes" else 0.05
+        assert found[name] == pytest.approx(real[name], rel=rel), name
 
 
 def as_packed(folder: Path, packed: str) -> Path:
