@@ -66,14 +66,16 @@ def to_struct(value: object, struct: type[T], source: str) -> T:
 
 def json_bytes(value: Any, indent: int | None = 2) -> bytes:
     """Return JSON values as the bytes of a file: UTF-8, with the keys in their own order."""
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
     # A file name that is not UTF-8 has lone surrogates: each is written as its JSON escape.
-    data = text.encode("utf-8", "backslashreplace")
+    data = json.dumps(value, ensure_ascii=False, allow_nan=False).encode(
+        "utf-8", "backslashreplace"
+    )
     if indent is None:
         return data
     try:
         # The same bytes as `json.dumps` indents, in a quarter of the time and of the memory.
-        return msgspec.json.format(data, indent=indent) + b"\n"
+        data = msgspec.json.format(data, indent=indent)
+        return data + b"\n"
     except msgspec.DecodeError:  # lone surrogates
         text = json.dumps(value, ensure_ascii=False, indent=indent)
         return f"{text}\n".encode("utf-8", "backslashreplace")
@@ -84,7 +86,8 @@ def with_checksum(document: object, indent: int | None = 2) -> bytes:
     data = json_bytes({**msgspec.to_builtins(document), CHECKSUM: _ZEROS}, indent)
     start = data.rindex(_ZEROS.encode())
     end = start + len(_ZEROS)
-    return data[:start] + _checksum(data, start, end) + data[end:]
+    view = memoryview(data)
+    return b"".join((view[:start], _checksum(data, start, end), view[end:]))
 
 
 def read_signed(data: bytes, source: str) -> JsonObject:
