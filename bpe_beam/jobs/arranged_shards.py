@@ -8,16 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 
 from msgspec import UNSET, structs
 
 from bpe_beam.engines.run import run_steps
-from bpe_beam.engines.steps import EngineSettings, Steps
+from bpe_beam.engines.steps import Collection, Engine, EngineSettings, Steps
 from bpe_beam.folders.artifact_names import MANIFEST_FILE
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.output_folder import OutputFolder, RestoredFolder, RestoredTask
-from bpe_beam.folders.receipts import Publication, Receipt, TaskFolder
+from bpe_beam.folders.receipts import WORK, Publication, Receipt, TaskFolder
 from bpe_beam.jobs.shard_folder_files import copy_rejects, inside, write_small_files
 from bpe_beam.progress import Progress
 from bpe_beam.shards import shard_rows
@@ -25,6 +26,8 @@ from bpe_beam.shards.manifest import NO_PLAN, Manifest, Rejects, with_files
 from bpe_beam.storage import Storage, redact
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.workers.arrange import planning
+from bpe_beam.workers.arrange.new_shard import write_new_shard
+from bpe_beam.workers.arrange.regroup import regroup_blocks
 from bpe_beam.workers.arrange.task import STAGE, ArrangeTask, PartPlan, PartSums
 from bpe_beam.workers.task_results import MetricSums
 
@@ -57,6 +60,7 @@ class ArrangedShards:
         self._tokenizer = tokenizer
         self._progress = progress
         self.metrics = MetricSums()  # gets the metrics of the steps
+        self._regroup: list[str] = []  # the names of the tasks that regroup blocks
 
     # ---- defined by the jobs ----
 
@@ -115,6 +119,55 @@ class ArrangedShards:
             )
         folder.require_ours()
         folder.take(run, all_files=False)
+
+    def plan_new_shards(self, plans: tuple[PartPlan, ...]) -> None:
+        """Plan the new shards of each part, and the groups of them if there are many."""
+        self._task = replace(self._task, parts=plans)
+        tokens = sum(self.total(number).tokens for number in range(len(plans)))
+        id_bytes = tokens * self._task.id_type.itemsize
+        groups = planning.groups_of(self._task.shards, [plan.shards for plan in plans], id_bytes)
+        self._task = replace(self._task, groups=groups)
+        self._regroup = [] if groups is None else groups.tasks()
+        self._folder.expect(f"{WORK}/{name}.bin" for name in self._regroup)
+
+    def new_shards_steps(
+        self, scatter: Sequence[str], new: Sequence[str]
+    ) -> Callable[[ArrangeTask, Engine, Collection], Collection]:
+        """Return the last steps, from the scattered documents to new shards.
+
+        Args:
+            scatter: The names of the tasks that scatter documents.
+            new: The elements of the new shards.
+        """
+        known, regrouped = self.files_of(scatter), self.files_of(self._regroup)
+        groups = list(map(str, self.remaining(self._regroup)))
+
+        def described(task: ArrangeTask, engine: Engine, scattered: Collection) -> Collection:
+            blocks, written = scattered, known
+            if task.groups is not None:
+                do = partial(regroup_blocks, unsynced(task), known)
+                tasks = engine.tasks("Groups", groups)
+                blocks, written = engine.run("RegroupBlocks", do, tasks, str, scattered), regrouped
+            write = partial(write_new_shard, task, written)
+            return engine.run("WriteNewShard", write, engine.tasks("NewShards", new), str, blocks)
+
+        return described
+
+    def tokens_of_new_shards(self) -> dict[str, int]:
+        """Return the tokens that each task of the last steps reads, about."""
+        tokens: dict[str, int] = {}
+        for number, plan in enumerate(self._task.parts):
+            total = self.total(number).tokens
+            for shard in range(plan.shards):
+                end, start = ((shard + n) * total // plan.shards for n in (1, 0))
+                tokens[plan.task(shard)] = end - start
+        total = sum(tokens.values())
+        return tokens | {name: total // len(self._regroup) for name in self._regroup}
+
+    def files_of(self, tasks: Sequence[str]) -> list[str]:
+        """Return the URLs of the first files of the tasks that are finished."""
+        receipts = self._folder.receipts()
+        return [self._folder.path(receipts[n].files[0].name) for n in tasks if n in receipts]
 
     def finish(self, plans: Sequence[PartPlan]) -> list[Manifest]:
         """Give the new shards their final names, and write the manifest of each part."""

@@ -227,7 +227,7 @@ class StoredShard:
         if is_local(url):
             file = MappedFile(url)
         else:
-            file = RemoteFile(url, self._storage.open_ranges(url), self._blocks)
+            file = RemoteFile(url, self._storage.remote.open_ranges(url), self._blocks)
         (expected,) = (each.bytes for each in self.entry.files if each.name == name)
         check_size(file.url, file.size, expected)
         return file

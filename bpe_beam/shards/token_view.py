@@ -7,9 +7,8 @@ folder: nothing is copied, and orders are numbers by arithmetic, never a table.
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from operator import index as integer
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
@@ -25,6 +24,7 @@ from bpe_beam.shards.index_shuffle import index_shuffle
 from bpe_beam.shards.shard_rows import MAX_SEED
 from bpe_beam.shards.stored_shard import Ids, IdType
 from bpe_beam.storage.json_file import JsonObject
+from bpe_beam.storage.read_ahead import read_ahead
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -422,20 +422,8 @@ class TokenView(Generic[Batch]):
             position += len(items)
 
     def _scattered_from(self, position: int) -> Iterator[Ids]:
-        if not self.reader.remote:
-            yield from map(self._read, self._items(position))
-            return
-        waiting: deque[Future[Ids]] = deque()
-        with ThreadPoolExecutor(_THREADS) as pool:
-            try:
-                for item in self._items(position):
-                    waiting.append(pool.submit(self._read, item))
-                    if len(waiting) >= _AHEAD:
-                        yield waiting.popleft().result()
-                while waiting:
-                    yield waiting.popleft().result()
-            finally:
-                pool.shutdown(wait=False, cancel_futures=True)
+        ahead = _AHEAD if self.reader.remote else 0
+        yield from read_ahead(self._read, self._items(position), ahead, _THREADS)
 
     def _items(self, position: int) -> Iterator[int]:
         """Yield the numbers of the items from a position on."""

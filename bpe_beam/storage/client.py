@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from bpe_beam.errors import NotFoundError, UsageError
 from bpe_beam.storage import names
 from bpe_beam.storage.error_messages import named_errors
-from bpe_beam.storage.local_store import LocalStore
+from bpe_beam.storage.local_store import LocalRanges, LocalStore
 from bpe_beam.storage.masking import secrets_of
 from bpe_beam.storage.names import is_local, local_path, redact
 from bpe_beam.storage.retry import retried
@@ -162,11 +162,9 @@ class Storage(Struct, frozen=True, dict=True):
         """Open a file as `open` does, and return its description at that moment with the stream."""
         return self._store(url).open_with_stat(url)
 
-    def open_ranges(self, url: str) -> RangeReader:
-        """Open a remote file for reading ranges of it, in several threads."""
-        if is_local(url):
-            raise ValueError(f"url must be remote, got {url}")
-        return self.remote.open_ranges(url)
+    def open_ranges(self, url: str) -> RangeReader | LocalRanges:
+        """Open a file for reading ranges of it, in several threads; no other byte is read."""
+        return self._store(url).open_ranges(url)
 
     def read_bytes(self, url: str) -> bytes:
         """Return the whole content of a file."""

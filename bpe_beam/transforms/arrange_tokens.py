@@ -37,6 +37,7 @@ from bpe_beam.transforms.tokens_folder import TokensFolder
 from bpe_beam.workers.arrange import planning
 from bpe_beam.workers.arrange.measure import measure_shard
 from bpe_beam.workers.arrange.new_shard import write_new_shard
+from bpe_beam.workers.arrange.regroup import regroup_blocks
 from bpe_beam.workers.arrange.scatter import scatter_shard
 from bpe_beam.workers.arrange.task import (
     LOST,
@@ -44,6 +45,7 @@ from bpe_beam.workers.arrange.task import (
     ArrangeTask,
     DocumentsShard,
     PartPlan,
+    ShardGroups,
 )
 
 
@@ -96,6 +98,7 @@ class _Plan(Struct, frozen=True):
     """The plan of new shards; in `work/plan.json`."""
 
     parts: tuple[PartPlan, ...]
+    groups: ShardGroups | None
 
 
 class Arranged(NamedTuple):
@@ -162,25 +165,37 @@ class Arranger(NamedTuple):
         """Return the tasks that scatter shards of documents, all of which are measured."""
         task = self._task(learned)
         measured = self._measured(task)
-        self._write("plan", _Plan(measured.plans(measured.rows(self.folder))))
+        parts = measured.plans(measured.rows(self.folder))
+        id_bytes = measured.totals[0].tokens * task.id_type.itemsize
+        groups = planning.groups_of(task.shards, [part.shards for part in parts], id_bytes)
+        self._write("plan", _Plan(parts, groups))
         shards = measured.shards(self._documents().names)
         return [planning.to_element(each) for each in shards]
 
     def scatter(self, element: str, learned: str | None = None) -> None:
         scatter_shard(self._planned(learned), element)
 
+    def groups(self, learned: str | None = None) -> list[str]:
+        """Return the tasks that regroup blocks, or one that does nothing if there are no groups."""
+        groups = self._plan().groups
+        return [""] if groups is None else [*map(str, range(len(groups.tasks())))]
+
+    def regroup(self, element: str, learned: str | None = None) -> None:
+        task = self._planned(learned)
+        if task.groups is not None:
+            tasks = planning.shard_tasks("scatter", task.shards)
+            regroup_blocks(task, [], self._block_files(tasks), element)
+
     def new_shards(self, learned: str | None = None) -> list[str]:
-        """Return the tasks that write new shards, when all shards of documents are scattered."""
+        """Return the tasks that write new shards, when all their blocks are written."""
         return [planning.to_element(new) for _, new in planning.new_shards(self._plan().parts)]
 
     def write(self, element: str, learned: str | None = None) -> None:
         """Write a new shard to `work/`."""
         task = self._planned(learned)
-        scattered = [
-            self.folder.path(f"{WORK}/{name}.bin")
-            for name in planning.shard_tasks("scatter", task.shards)
-        ]
-        counters.record(write_new_shard(task, [], scattered, element))
+        tasks = planning.shard_tasks("scatter", task.shards)
+        tasks = tasks if task.groups is None else task.groups.tasks()
+        counters.record(write_new_shard(task, [], self._block_files(tasks), element))
 
     def finish(self, learned: str | None = None) -> Arranged:
         """Return the new shards, when all are written."""
@@ -207,6 +222,8 @@ class Arranger(NamedTuple):
             self.measure(element, learned)
         for element in self.plan(learned):
             self.scatter(element, learned)
+        for element in self.groups():
+            self.regroup(element, learned)
         for element in self.new_shards():
             self.write(element, learned)
         return self.finish(learned)
@@ -217,6 +234,9 @@ class Arranger(NamedTuple):
 
     def _read(self, name: str) -> bytes:
         return self.folder.storage.read_bytes(self.folder.path(f"{WORK}/{name}.json"))
+
+    def _block_files(self, tasks: Iterable[str]) -> list[str]:
+        return [self.folder.path(f"{WORK}/{name}.bin") for name in tasks]
 
     def _documents(self) -> _Documents:
         return json_structs.decode(self._read("documents"), _Documents)
@@ -255,7 +275,8 @@ class Arranger(NamedTuple):
         )
 
     def _planned(self, learned: str | None) -> ArrangeTask:
-        return dataclasses.replace(self._task(learned), parts=self._plan().parts)
+        plan = self._plan()
+        return dataclasses.replace(self._task(learned), parts=plan.parts, groups=plan.groups)
 
 
 class ArrangeShards(beam.PTransform):
@@ -287,6 +308,7 @@ class ArrangeShards(beam.PTransform):
         steps: tuple[tuple[str, beam.ParDo, Callable[[str, str | None], None]], ...] = (
             ("Measure", begin, arranger.measure),
             ("Scatter", beam.FlatMap(_after, arranger.plan, *learned), arranger.scatter),
+            ("Regroup", beam.FlatMap(_after, arranger.groups), arranger.regroup),
             ("WriteNew", beam.FlatMap(_after, arranger.new_shards), arranger.write),
         )
         for label, plan, do in steps:

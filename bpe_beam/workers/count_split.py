@@ -15,7 +15,8 @@ import hashlib
 import io
 import json
 import struct
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from typing import BinaryIO
@@ -32,10 +33,15 @@ from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.receipts import WORK
 from bpe_beam.storage.hashing import HashingFile
 from bpe_beam.storage.json_file import Count
+from bpe_beam.storage.names import is_local
+from bpe_beam.storage.read_ahead import read_ahead
 from bpe_beam.workers.source_tables import SourceBlocks, SourceTables
 from bpe_beam.workers.split_reader import CorpusTask, SplitReader, SplitStats
 from bpe_beam.workers.split_task import task_name
 from bpe_beam.workers.task_results import TaskResult
+
+REQUESTS_AHEAD, AHEAD_BYTES = 8, 32 << 20
+"""The files of a store whose blocks are read at once, and the bytes of them in memory."""
 
 TABLE_BYTES = 256_000_000  # maximum bytes of a split's table; then its words are written out
 
@@ -215,16 +221,30 @@ def _added_up(
 ) -> dict[str, WordTable]:
     """Return the words of blocks by source, added in the order of their files."""
     tables: dict[str, WordTable] = {}
-    for url, rows in groupby(sorted(row for row in references if row[3]), itemgetter(0)):
-        with opened(url) as file:
-            for _, _, start, size in rows:
-                file.seek(start)
-                for source, data in _read_blocks(file, size, url):
-                    if source not in tables:
-                        check_sources([*tables, source])
-                        tables[source] = WordTable(with_places=task.rules.with_places)
-                    tables[source].add_block(decode_block(data, tables[source].with_places))
+    rows = sorted(row for row in references if row[3])
+    files = [[*rows] for _, rows in groupby(rows, itemgetter(0))]
+    largest = max((sum(size for *_, size in rows) for rows in files), default=1)
+    remote = not is_local(task.folder.url) and task.parts_per_task == 1
+    ahead = min(REQUESTS_AHEAD, AHEAD_BYTES // largest) if remote else 0
+    read = partial(_blocks_of, opened)
+    for blocks in read_ahead((lambda rows: [*read(rows)]) if ahead > 1 else read, files, ahead):
+        for source, data in blocks:
+            if source not in tables:
+                check_sources([*tables, source])
+                tables[source] = WordTable(with_places=task.rules.with_places)
+            tables[source].add_block(decode_block(data, tables[source].with_places))
     return tables
+
+
+def _blocks_of(
+    opened: Callable[[str], BinaryIO], rows: Sequence[BlocksReference]
+) -> Iterator[tuple[str, bytes]]:
+    """Yield the blocks of a file, with their sources."""
+    url = rows[0][0]
+    with opened(url) as file:
+        for _, _, start, size in rows:
+            file.seek(start)
+            yield from _read_blocks(file, size, url)
 
 
 def _read_blocks(file: BinaryIO, size: int, url: str) -> Iterator[tuple[str, bytes]]:

@@ -22,7 +22,15 @@ from bpe_beam.errors import DataError, UsageError
 from bpe_beam.shards.manifest import read_manifest
 from bpe_beam.shards.verify import verify
 from bpe_beam.storage import Storage
-from bpe_beam.transforms import ReadDocuments, ReadSettings, Tokenize, WriteTokens
+from bpe_beam.transforms import (
+    ReadDocuments,
+    ReadSettings,
+    Tokenize,
+    WriteTokens,
+    arrange_tokens,
+)
+from bpe_beam.workers.arrange import planning
+from bpe_beam.workers.task_results import TaskResult
 
 END = "<|endoftext|>"
 
@@ -87,18 +95,29 @@ def flags(options: dict[str, Any]) -> list[object]:
 
 
 @pytest.mark.sampled(3)
-@pytest.mark.parametrize("name", ARRANGED)
+@pytest.mark.parametrize("name", [*ARRANGED, "shuffled, in groups"])
 def test_documents_of_files_have_the_shards_of_tokenize(
-    run, ground: Ground, tmp_path: Path, name: str
+    run, ground: Ground, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    options = ARRANGED[name]
+    options = ARRANGED.get(name) or ARRANGED["shuffled, several shards"]
     expected = ground.tokenize(tmp_path / "expected", *flags(options))
+    regrouped = []
+    if "groups" in name:
+        monkeypatch.setattr(planning, "MIN_BLOCKS", 1)
+        regroup = arrange_tokens.regroup_blocks
+
+        def recorded(*arguments: Any) -> TaskResult:
+            regrouped.append(arguments[-1])
+            return regroup(*arguments)
+
+        monkeypatch.setattr(arrange_tokens, "regroup_blocks", recorded)
     write_tokens = WriteTokens(tmp_path / "out", ground.tokenizer, **options)
     kept, counters = run(
         lambda p: p | ground.read() | Tokenize(ground.tokenizer, append=END) | write_tokens
     )
     assert kept == [f"{tmp_path / 'out'}/__manifest"]
     ours, theirs = (read_manifest(Storage(), str(f)) for f in (tmp_path / "out", expected))
+    assert (len(regrouped) > 1) == ("groups" in name)
     made = shard_bytes(tmp_path / "out")
     expected_bytes = shard_bytes(expected)
     expected_bytes.pop("token_counts.parquet", None)

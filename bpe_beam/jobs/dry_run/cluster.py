@@ -82,7 +82,7 @@ def seconds_of(stage: Stage, cluster: Cluster) -> float:
         return processor + latency / DRIVER_REQUESTS + moved / cluster.network
     share = ceil(stage.tasks / cluster.slots) / stage.tasks  # the largest of one slot
     of_worker = ceil(stage.tasks / cluster.workers) / stage.tasks  # the largest of one worker
-    return (processor + latency) * share + moved * of_worker / cluster.network
+    return (processor + latency / stage.at_once) * share + moved * of_worker / cluster.network
 
 
 def prediction(

@@ -16,7 +16,9 @@ from msgspec import Struct
 from bpe_beam.counts.word_table import PARTITIONS
 from bpe_beam.storage.remote_file import BLOCK, FIRST_BLOCK
 from bpe_beam.storage.uploading import PART
-from bpe_beam.workers.count_split import TABLE_BYTES
+from bpe_beam.workers.arrange.block_files import READ_AHEAD, READ_AHEAD_SHARE
+from bpe_beam.workers.arrange.planning import groups_of
+from bpe_beam.workers.count_split import AHEAD_BYTES, REQUESTS_AHEAD, TABLE_BYTES
 
 FILE_BYTES, SPLIT_BYTES = 700, 25_000
 """The memory of a driver for each file of the plan, and for each split with its receipt."""
@@ -39,6 +41,8 @@ FILE_SECONDS, SPLIT_SECONDS = 0.27e-3, 1.0e-3
 COUNT_TEXT_SECONDS, COUNT_BLOCK_SECONDS = 1.2e-9, 19e-9
 """The processor time of counting, for each byte of text and of the blocks of words: a dry run
 measures their sum. Large splits have fewer unique words, and so fewer blocks, than the sample."""
+
+REGROUP_SECONDS = 2.0e-9  # of regrouping blocks, for each byte of ids, without requests
 
 PART_BLOCK_SECONDS = 11e-9  # of writing parts, for each byte of the blocks of words
 
@@ -63,6 +67,8 @@ _PART, _PART_DRIVER = (2, 2), (4, 3)
 _TOKENIZE_SPLIT, _TOKENIZE_SPLIT_DRIVER = (4, 4), (10, 6)
 _MEASURE, _SCATTER, _ARRANGE_DRIVER = (6, 2), (6, 2), (4, 2)
 _NEW_SHARD, _NEW_SHARD_DRIVER = (4, 3), (6, 6)
+_REGROUP, _REGROUP_DRIVER = (4, 2), (4, 2)
+_BLOCK = 3  # of a block of a block file: its size, where it is, and what is in it
 
 
 class Corpus(Struct, frozen=True):
@@ -87,6 +93,7 @@ class Stage(Struct, frozen=True, kw_only=True):
     shuffled_bytes: int = 0  # through the runner
     reads: int = 0  # requests that read or list
     writes: int = 0  # requests that write, copy or remove
+    at_once: int = 1  # the requests of a task that wait at the same time
     memory_bytes: int = 0
     pipelines: int = 1  # that a cluster starts, one after another
 
@@ -182,6 +189,9 @@ def count_stages(
             read_bytes=min(pairs * moved, PARTITIONS * blocks),
             written_bytes=counts_bytes,
             reads=pairs * (1 + each) + _PART[0] * PARTITIONS,
+            at_once=max(
+                1, min(REQUESTS_AHEAD, corpus.splits, AHEAD_BYTES * pairs // max(1, blocks))
+            ),
             writes=(_PART[1] + parts_of(counts_bytes // PARTITIONS) - 1) * PARTITIONS,
             memory_bytes=PART_WORD_BYTES * unique // PARTITIONS,
         ),
@@ -266,6 +276,11 @@ def tokenize_stages(
     }
 
 
+def _blocks_at_once(files: int) -> int:
+    """Return how many blocks of so many block files a task reads at once."""
+    return max(1, min(READ_AHEAD, files // READ_AHEAD_SHARE))
+
+
 def arrange_stages(
     corpus: Corpus,
     seconds: tuple[float, float, float],
@@ -279,14 +294,26 @@ def arrange_stages(
         corpus: Its corpus.
         seconds: The processor seconds of measuring, of ordering, and of writing new shards.
         shard_bytes: The bytes of all shards; twice, of ordered documents too.
-        new_shards: The number of new shards. Each is read from each file of ordered documents.
+        new_shards: The number of new shards.
         memory: The bytes of a new shard in memory.
     """
-    splits, pairs = corpus.splits, corpus.splits * new_shards
+    splits = corpus.splits
     shard_reads, shard_read = ranges_of(shard_bytes // splits)
-    each, moved = ranges_of(max(1, shard_bytes // pairs))
-    moved = min(pairs * (FIRST_BLOCK + moved), new_shards * shard_bytes)
     new_parts = parts_of(shard_bytes // new_shards)
+    groups, regroup = groups_of(splits, [new_shards], shard_bytes), {}
+    files, tasks = splits, 0  # the block files of each new shard, and the tasks that regroup blocks
+    if groups is not None:
+        files, tasks = groups.sets, groups.sets * groups.count
+        regroup["regroup blocks"] = Stage(
+            processor_seconds=REGROUP_SECONDS * shard_bytes,
+            tasks=tasks,
+            read_bytes=shard_bytes,
+            written_bytes=shard_bytes,
+            reads=_BLOCK * splits * groups.count + _REGROUP[0] * tasks,
+            writes=(_REGROUP[1] - 1 + parts_of(shard_bytes // tasks)) * tasks,
+            at_once=_blocks_at_once(splits // groups.sets),
+            memory_bytes=80 * 10**6,
+        )
     return {
         "measure": Stage(
             processor_seconds=seconds[0],
@@ -295,9 +322,15 @@ def arrange_stages(
             writes=_MEASURE[1] * splits,
         ),
         "plan shards": Stage(
-            processor_seconds=SPLIT_SECONDS * (splits + new_shards),
-            reads=_ARRANGE_DRIVER[0] * splits + _NEW_SHARD_DRIVER[0] * new_shards + 50,
-            writes=_ARRANGE_DRIVER[1] * splits + _NEW_SHARD_DRIVER[1] * new_shards + 20,
+            processor_seconds=SPLIT_SECONDS * (splits + tasks + new_shards),
+            reads=_ARRANGE_DRIVER[0] * splits
+            + _REGROUP_DRIVER[0] * tasks
+            + _NEW_SHARD_DRIVER[0] * new_shards
+            + 50,
+            writes=_ARRANGE_DRIVER[1] * splits
+            + _REGROUP_DRIVER[1] * tasks
+            + _NEW_SHARD_DRIVER[1] * new_shards
+            + 20,
         ),
         "order documents": Stage(
             processor_seconds=seconds[1],
@@ -308,13 +341,15 @@ def arrange_stages(
             writes=(_SCATTER[1] - 1 + parts_of(shard_bytes // splits)) * splits,
             memory_bytes=80 * 10**6,
         ),
+        **regroup,
         "write new shards": Stage(
             processor_seconds=seconds[2],
             tasks=new_shards,
-            read_bytes=moved,
+            read_bytes=shard_bytes,
             written_bytes=shard_bytes,
-            reads=pairs * (2 + each) + _NEW_SHARD[0] * new_shards,
+            reads=(_BLOCK * files + _NEW_SHARD[0]) * new_shards,
             writes=(_NEW_SHARD[1] - 1 + new_parts) * new_shards,
+            at_once=_blocks_at_once(files),
             memory_bytes=memory,
         ),
     }

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from hashlib import sha256
 
 import numpy as np
 from msgspec import UNSET, json, structs
@@ -32,7 +31,6 @@ from bpe_beam.storage.hashing import read_hashed
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.workers.arrange import planning
 from bpe_beam.workers.arrange.measure import part_task
-from bpe_beam.workers.arrange.new_shard import write_new_shard
 from bpe_beam.workers.arrange.task import LOST, RANKS, STAGE, ArrangeTask, MeasureStats, PartSums
 from bpe_beam.workers.document_encoding import Encoding
 from bpe_beam.workers.mix import index, place, select
@@ -66,8 +64,8 @@ class MixSteps(ArrangedShards):
         pad = arrangement.pad_token
         count = sum(manifest.totals.documents for manifest in inputs.manifests)
         # With other sizes of groups and ranges, files of earlier tasks have other blocks.
-        made_of = [str((tasks.RECORDS, _SMALL_PARTS))]
-        made_of += [sha256(each.to_bytes()).hexdigest() for each in inputs.manifests]
+        made_of = [str((tasks.RECORDS, _SMALL_PARTS)).encode()]
+        made_of += [each.to_bytes() for each in inputs.manifests]
         shards = [
             (number, shard)
             for number, manifest in enumerate(inputs.manifests)
@@ -82,7 +80,7 @@ class MixSteps(ArrangedShards):
             folder=folder.for_workers(),
             documents=urls[0],
             documents_format=first.format,
-            made_of=sha256("".join(made_of).encode()).hexdigest(),
+            made_of=planning.made_of(made_of),
             shards=len(self._shards),
             count=count,
             arrangement=arrangement,
@@ -138,7 +136,7 @@ class MixSteps(ArrangedShards):
         groups = _names(f"numbered-{mix.identities}", mix.groups)
         folder.expect(f"{WORK}/{name}.bin" for name in (*shards, *groups))
         remaining, to_index = self.remaining(groups), self.remaining(shards)
-        known = self._files(shards)
+        known = self.files_of(shards)
 
         def steps(mix: tasks.MixTask, engine: Engine) -> Collection:
             elements = [_element(self._shards[number]) for number in to_index]
@@ -179,7 +177,7 @@ class MixSteps(ArrangedShards):
             _element(tasks.KeyRange(number, tuple(before[:, number].tolist())))
             for number in self.remaining(names)
         ]
-        keyed = self._files(_names("keyed", mix.groups))
+        keyed = self.files_of(_names("keyed", mix.groups))
 
         def steps(mix: tasks.MixTask, engine: Engine) -> Collection:
             ranges = engine.tasks("KeyRanges", elements)
@@ -244,7 +242,7 @@ class MixSteps(ArrangedShards):
     def write(self, rows: Sequence[int]) -> tuple[list[Manifest], int]:
         """Write the new shards; return the manifest of each part, and the shards kept."""
         plans, folder, mix = self._measured.plans(rows), self._folder, self._mix
-        self._task = replace(self._task, parts=plans)
+        self.plan_new_shards(plans)
         self._mix = mix = replace(mix, arrange=self._task)
         placed = _names("placed", mix.partitions)
         scattered = _names("scatter", len(self._shards))
@@ -273,7 +271,7 @@ class MixSteps(ArrangedShards):
         new: Sequence[str],
     ) -> None:
         """Run the steps from selected documents to new shards."""
-        known_placed, known = self._files(placed), self._files(scattered)
+        known_placed = self.files_of(placed)
         to_place = self.remaining(placed)
         measured = self._measured.shards(placed)
         ranges = [
@@ -287,6 +285,7 @@ class MixSteps(ArrangedShards):
             for number in to_place
         ]
         shards = [_element(self._shards[number]) for number in to_scatter]
+        new_shards = self.new_shards_steps(scattered, new)
 
         def steps(mix: tasks.MixTask, engine: Engine) -> Collection:
             places = engine.run(
@@ -302,18 +301,10 @@ class MixSteps(ArrangedShards):
                 str,
                 places,
             )
-            return engine.run(
-                "WriteNewShard",
-                partial(write_new_shard, self._synced(mix.arrange), known),
-                engine.tasks("NewShards", new),
-                str,
-                blocks,
-            )
+            return new_shards(self._synced(mix.arrange), engine, blocks)
 
         read = {scattered[number]: self._tokens[number] for number in to_scatter}
-        for plan, total in zip(self._task.parts, self._measured.totals, strict=True):
-            for number in range(plan.shards):
-                read[plan.task(number)] = total.tokens // plan.shards
+        read |= self.tokens_of_new_shards()
         self._launch(steps, max(len(ranges), len(shards), len(new)), read)
 
     def _added_texts(self) -> list[PartTexts]:
@@ -408,11 +399,6 @@ class MixSteps(ArrangedShards):
         """Return the same task for files that stay."""
         url, fingerprint = task.folder.url, task.folder.fingerprint
         return replace(task, folder=TaskFolder(self._folder.storage, url, fingerprint))
-
-    def _files(self, names: Sequence[str]) -> list[str]:
-        """Return the URLs of the first files of the tasks that are finished."""
-        receipts = self._folder.receipts()
-        return [self._folder.path(receipts[n].files[0].name) for n in names if n in receipts]
 
 
 def _names(kind: str, count: int) -> list[str]:

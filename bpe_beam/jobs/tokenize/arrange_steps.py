@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
-from hashlib import sha256
 
 import numpy as np
 from msgspec import structs
@@ -25,7 +23,6 @@ from bpe_beam.shards.token_counts import read_token_counts, write_token_counts
 from bpe_beam.storage.hashing import read_hashed
 from bpe_beam.workers.arrange import planning
 from bpe_beam.workers.arrange.measure import measure_shard, part_task, texts_name
-from bpe_beam.workers.arrange.new_shard import write_new_shard
 from bpe_beam.workers.arrange.scatter import scatter_shard
 from bpe_beam.workers.arrange.task import (
     RANKS,
@@ -63,7 +60,7 @@ class ArrangeSteps(ArrangedShards):
             folder=folder.for_workers(),
             documents=documents,
             documents_format=tokenized.format,
-            made_of=sha256(tokenized.to_bytes()).hexdigest(),
+            made_of=planning.made_of([tokenized.to_bytes()]),
             shards=len(tokenized.shards),
             count=tokenized.totals.documents,
             arrangement=arrangement,
@@ -129,20 +126,15 @@ class ArrangeSteps(ArrangedShards):
         new = planning.new_shards(plans)
         folder.expect(f"{WORK}/{name}.bin" for name in scatter_tasks)
         folder.expect(f"{WORK}/{name}{suffix}" for name, _ in new for suffix in suffixes)
+        self.plan_new_shards(plans)
         remaining = self.remaining([name for name, _ in new])
         if not remaining:
             return len(new)
         elements = self._shards_to_scatter(self.remaining(scatter_tasks))
-        known = [
-            folder.path(receipt.files[0].name)
-            for receipt in filter(None, map(folder.receipt, scatter_tasks))
-        ]
-
         to_write = [planning.to_element(new[index][1]) for index in remaining]
+        new_shards = self.new_shards_steps(scatter_tasks, to_write)
 
         def steps(task: ArrangeTask) -> Steps:
-            task = replace(task, parts=plans)
-
             def described(engine: Engine) -> Collection:
                 scattered = engine.run(
                     "ScatterShard",
@@ -150,17 +142,11 @@ class ArrangeSteps(ArrangedShards):
                     engine.tasks("Documents", elements),
                     str,
                 )
-                return engine.run(
-                    "WriteNewShard",
-                    partial(write_new_shard, task, known),
-                    engine.tasks("NewShards", to_write),
-                    str,
-                    scattered,
-                )
+                return new_shards(task, engine, scattered)
 
             return described
 
-        self.run(steps, max(len(elements), len(remaining)), self._tokens_read(plans))
+        self.run(steps, max(len(elements), len(remaining)), self._tokens_read())
         folder.all_receipts([name for name, _ in new])
         return len(new) - len(remaining)
 
@@ -169,17 +155,13 @@ class ArrangeSteps(ArrangedShards):
         shards = self._measured.shards(shard.name for shard in self._tokenized.shards)
         return [planning.to_element(shards[index]) for index in chosen]
 
-    def _tokens_read(self, plans: Sequence[PartPlan]) -> dict[str, int]:
-        """Return the tokens that each task reads, about; both steps read each token."""
+    def _tokens_read(self) -> dict[str, int]:
+        """Return the tokens that each task reads, about; each step reads each token."""
         tokens = {
             task: sum(part.tokens for part in stats.parts)
             for task, stats in zip(self._tasks("scatter"), self._measured.stats, strict=True)
         }
-        for plan, total in zip(plans, self._measured.totals, strict=True):
-            for shard in range(plan.shards):
-                end, start = ((shard + n) * total.tokens // plan.shards for n in (1, 0))
-                tokens[plan.task(shard)] = end - start
-        return tokens
+        return tokens | self.tokens_of_new_shards()
 
     # ---- both ----
 

@@ -1,4 +1,4 @@
-"""The third step: write a new shard from the blocks of all block files."""
+"""The last step: write a new shard from its blocks in block files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bpe_beam.shards.document_batches import bounds_of, groups_of_documents
 from bpe_beam.shards.formats import shard_format
 from bpe_beam.shards.formats.interface import ShardWriter
 from bpe_beam.shards.formats.table_schema import SEQUENCE_LENGTHS
-from bpe_beam.workers.arrange.scatter import ids_of, one_batch, read_block
+from bpe_beam.workers.arrange.block_files import ids_of, one_batch, one_of_each, read_block
 from bpe_beam.workers.arrange.task import (
     BLOCK_TOKENS,
     LABELS,
@@ -32,9 +32,12 @@ from bpe_beam.workers.unused_memory import release_unused_memory
 
 
 def write_new_shard(
-    task: ArrangeTask, known: Sequence[str], scattered: Sequence[str], element: str
+    task: ArrangeTask, known: Sequence[str], blocks: Sequence[str], element: str
 ) -> TaskResult:
-    """Write a new shard from all its slices, and the receipt; the output is the task's name."""
+    """Write a new shard from all its slices, and the receipt; the output is the task's name.
+
+    `known` and `blocks` are the URLs of all block files of the step before.
+    """
     release_unused_memory()
     new = json_structs.decode(element, NewShard)
     folder = task.folder
@@ -42,9 +45,7 @@ def write_new_shard(
     part = task.parts[new.part]
     number = new.shard + sum(each.shards for each in task.parts[: new.part])
     name = part.task(new.shard)
-    files = [*known, *scattered]
-    check_block_files(files, task.shards)
-    table = read_block(task, files, number)
+    table = _read_slices(task, [*known, *blocks], number)
     new_rows = NewRows(table, task.id_type.itemsize, *part.bounds(new.shard))
     del table
     format_ = shard_format(task.shard_format)
@@ -60,11 +61,16 @@ def write_new_shard(
     )
 
 
-def check_block_files(urls: Sequence[str], shards: int) -> None:
-    """Check that each shard has one block file; a missing last slice is not noticed later."""
-    names = {url.rpartition("/")[2] for url in urls}
-    if not len(urls) == len(names) == shards:
-        raise DataError(LOST)
+def _read_slices(task: ArrangeTask, urls: Sequence[str], number: int) -> pa.Table:
+    """Return the slices of a new shard, by its number over all parts."""
+    groups = task.groups
+    if groups is None:
+        return read_block(task, one_of_each(urls, task.shards), number, task.new_shards)
+    group = groups.group_of(number)
+    first, stop = groups.starts[group : group + 2]
+    names = {f"{name}.bin" for name in groups.tasks(group * groups.sets, (group + 1) * groups.sets)}
+    files = [url for url in urls if url.rpartition("/")[2] in names]
+    return read_block(task, one_of_each(files, groups.sets), number - first, stop - first)
 
 
 class NewRows:

@@ -51,8 +51,8 @@ class PartSums(Struct, frozen=True):
 class MeasureStats(Struct, frozen=True):
     """The stats in the receipt of a measured shard: the sums and texts of each part.
 
-    `made_of` is the SHA-256 of the manifest of the documents. `texts` is empty if documents are not
-    divided.
+    `made_of` is the SHA-256 of what decides the files, see `planning.made_of`. `texts` is empty
+    if documents are not divided.
     """
 
     made_of: str
@@ -120,13 +120,41 @@ class PartPlan:
 
 
 @dataclass(frozen=True)
+class ShardGroups:
+    """Groups of new shards that have one block in the file of each shard of documents.
+
+    Attributes:
+        starts: The number of the first new shard of each group, and of all new shards. The parts of
+            a validation share have no group in common.
+        sets: The number of sets of block files; a file is regrouped with the others of its set.
+    """
+
+    starts: tuple[int, ...]
+    sets: int
+
+    @property
+    def count(self) -> int:
+        """The number of groups."""
+        return len(self.starts) - 1
+
+    def group_of(self, shard: int) -> int:
+        """Return the group of a new shard."""
+        return bisect_right(self.starts, shard) - 1
+
+    def tasks(self, first: int = 0, stop: int | None = None) -> list[str]:
+        """Return the names of the tasks that regroup blocks, a number of `sets` for each group."""
+        tasks = self.count * self.sets
+        return [task_name("regroup", number, tasks) for number in range(tasks)[first:stop]]
+
+
+@dataclass(frozen=True)
 class ArrangeTask:
     """What the tasks of all shards share; plain and picklable."""
 
     folder: TaskFolder  # the folder of the run
     documents: str  # the folder of the shards of documents
     documents_format: str
-    made_of: str  # the SHA-256 of what decides the files: the manifest of the documents
+    made_of: str  # see `planning.made_of`
     shards: int  # the number of the shards of documents
     count: int  # the number of documents
     arrangement: Arrangement
@@ -139,11 +167,33 @@ class ArrangeTask:
     by_source: bool  # whether the documents have sources
     whole_sequences: bool = False  # whether tokens that fill no sequence at the end are left out
     parts: tuple[PartPlan, ...] = ()  # the plans of the parts; empty until all shards are measured
+    groups: ShardGroups | None = None  # None: each new shard is read from the file of each shard
 
     @property
     def new_shards(self) -> int:
         """The number of new shards, of all parts."""
         return sum(part.shards for part in self.parts)
+
+    def part_of(self, shard: int) -> int:
+        """Return the part of a new shard, by its number over all parts."""
+        return bisect_right([*itertools.accumulate(part.shards for part in self.parts)], shard)
+
+    def numbers(self, part: int, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return int64[n]: the number, over all parts, of the new shard that has each position."""
+        before = sum(each.shards for each in self.parts[:part])
+        return before + self.parts[part].shard_of(positions)
+
+    @property
+    def blocks(self) -> int:
+        """The number of blocks in the file of each shard of documents."""
+        return self.new_shards if self.groups is None else self.groups.count
+
+    def block_of(self, part: int, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return int64[n]: the block of such a file that has each position of a part."""
+        numbers = self.numbers(part, positions)
+        if self.groups is None:
+            return numbers
+        return np.searchsorted(np.array(self.groups.starts), numbers, side="right") - 1
 
     @property
     def counts_overlap(self) -> bool:

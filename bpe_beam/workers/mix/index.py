@@ -10,7 +10,7 @@ from bpe_beam.folders.receipts import require_files
 from bpe_beam.shards import mixture_tables as tables
 from bpe_beam.shards.mixture_documents import IndexedDocuments, indexed_documents
 from bpe_beam.shards.shard_rows import Arrangement
-from bpe_beam.workers.arrange.new_shard import check_block_files
+from bpe_beam.workers.arrange.block_files import one_of_each
 from bpe_beam.workers.document_hashes import for_validation, mixed_hashes
 from bpe_beam.workers.mix.task import (
     Group,
@@ -73,8 +73,7 @@ def number_group(task: MixTask, known: list[str], indexed: list[str], element: s
     group = json_structs.decode(element, Group)
     folder = task.folder
     name = task_name(f"numbered-{task.identities}", group.index, task.groups)
-    files = [*known, *indexed]
-    check_block_files(files, task.arrange.shards)
+    files = one_of_each([*known, *indexed], task.arrange.shards)
     table = read_blocks(folder.storage, files, tables.DOCUMENT, group.index, task.groups)
     numbered = tables.numbered(table, task.duplicates, task.names, task.seed)
     repeated = np.unique(numbered["source"][numbered["counter"] > 0]).tolist()

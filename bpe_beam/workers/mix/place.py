@@ -21,14 +21,9 @@ from bpe_beam.shards.formats import shard_format
 from bpe_beam.shards.formats.table_schema import TEXT_BYTES
 from bpe_beam.shards.mixture_documents import sources_of
 from bpe_beam.shards.shard_rows import PartTexts, SourceTotals
+from bpe_beam.workers.arrange.block_files import BlockFileWriter, id_column, one_of_each
 from bpe_beam.workers.arrange.measure import part_task
-from bpe_beam.workers.arrange.new_shard import check_block_files
-from bpe_beam.workers.arrange.scatter import (
-    MAX_UNUSED_BYTES,
-    BlockFileWriter,
-    id_column,
-    layout_of,
-)
+from bpe_beam.workers.arrange.scatter import MAX_UNUSED_BYTES, layout_of
 from bpe_beam.workers.arrange.task import LABELS, STAGE, DocumentsShard
 from bpe_beam.workers.mix.task import (
     InputShard,
@@ -105,8 +100,7 @@ def scatter_taken(task: MixTask, known: list[str], placed: list[str], element: s
     shard = json_structs.decode(element, InputShard)
     source, folder, arrange = task.folders[shard.folder], task.folder, task.arrange
     require_visible(folder.storage, folder.url, source.url)
-    files = [*known, *placed]
-    check_block_files(files, task.partitions)
+    files = one_of_each([*known, *placed], task.partitions)
     rows = read_blocks(folder.storage, files, PLACED, shard.index, arrange.shards)
     rows = rows[np.lexsort([rows[name] for name in ("position", "start", "part", "index")])]
     name = task_name("scatter", shard.index, arrange.shards)
@@ -116,7 +110,7 @@ def scatter_taken(task: MixTask, known: list[str], placed: list[str], element: s
     first = at = 0
     with (
         folder.storage.create(folder.path(file_name)) as stored,
-        BlockFileWriter(stored, arrange.slices_schema, arrange.new_shards) as file,
+        BlockFileWriter(stored, arrange.slices_schema, arrange.blocks) as file,
         format_.reader(folder.storage, source.url, shard.name) as reader,
     ):
         for batch in document_batches(reader, labelled=format_.labelled) if len(rows) else ():
@@ -152,8 +146,7 @@ def _add(
 ) -> None:
     """Add the slices of a batch of documents to the block file, and count them."""
     arrange = task.arrange
-    before = 0
-    for number, plan in enumerate(arrange.parts):
+    for number in range(len(arrange.parts)):
         chosen = rows[rows["part"] == number]
         documents = chosen["index"].astype(np.int64) - first
         lengths = chosen["length"].astype(np.int64)
@@ -168,8 +161,7 @@ def _add(
         if arrange.with_labels:
             columns += labels.columns
         slices = pa.RecordBatch.from_arrays(columns, schema=arrange.slices_schema)
-        file.add(slices, before + plan.shard_of(positions))
-        before += plan.shards
+        file.add(slices, arrange.block_of(number, positions))
         counters[number].add(labels, ids, lengths, chosen["start"] == 0)
 
 

@@ -18,7 +18,7 @@ from bpe_beam.shards.mixture_tables import SourceRange, Table
 from bpe_beam.storage import Storage
 from bpe_beam.storage.hashing import HashingFile
 from bpe_beam.storage.json_file import Count
-from bpe_beam.workers.arrange.scatter import BlockFileWriter, block_of
+from bpe_beam.workers.arrange.block_files import BlockFileWriter, blocks_of
 from bpe_beam.workers.arrange.task import ArrangeTask, PartSums
 
 RECORDS = 1 << 20
@@ -129,8 +129,8 @@ def read_blocks(
 ) -> Table:
     """Return the records of one block of all files."""
     parts = [np.empty(0, dtype)]
-    for url in sorted(urls):
-        for batch in block_of(storage, url, _schema(dtype), number, blocks):
+    for batches in blocks_of(storage, sorted(urls), _schema(dtype), number, blocks):
+        for batch in batches:
             data, column = batch.column(0).buffers()[1], batch.column(0)
             size = dtype.itemsize
             parts.append(np.frombuffer(data, dtype, len(column), column.offset * size))

@@ -54,17 +54,26 @@ def test_stages_of_count() -> None:
     assert not stages["driver"].tasks
 
 
-def test_new_shards_are_read_from_every_file() -> None:
-    """The requests grow with splits times new shards: a corpus twice as large has 4 times."""
+def test_few_new_shards_are_read_from_every_file() -> None:
+    """50 splits and 38 new shards have 1,900 blocks: of each its size, its place and its bytes."""
+    corpus = Corpus(10, 50, 5 * 10**9, 5 * 10**9)
+    stages = costs.arrange_stages(corpus, (1, 1, 1), 25 * 10**8, 38, 10**8)
+    assert "regroup blocks" not in stages
+    assert stages["write new shards"].reads == 50 * 38 * 3 + 38 * 4
+    assert stages["write new shards"].at_once == 6
 
-    def reads(times: int) -> int:
+
+def test_requests_for_blocks_grow_slowly() -> None:
+    """A corpus 100 times as large has 1,000 times as many blocks, not 10,000 times."""
+
+    def blocks(times: int) -> int:
         corpus = Corpus(10, 100 * times, 10**10 * times, 10**10 * times)
-        stages = costs.arrange_stages(corpus, (1, 1, 1), 5 * 10**9 * times, 75 * times, 10**8)
-        return stages["write new shards"].reads
+        stages = costs.arrange_stages(corpus, (1, 1, 1), 10**8 * times, 100 * times, 10**8)
+        both = stages["regroup blocks"], stages["write new shards"]
+        return sum(stage.reads - 4 * stage.tasks for stage in both) // 3
 
-    assert reads(2) / reads(1) == pytest.approx(4, rel=0.01)
-    # A block of 667 KB: the file, its table, and two ranges.
-    assert reads(1) == 100 * 75 * 4 + 75 * 4
+    assert blocks(1) == 100 * 10 + 100 * 10
+    assert blocks(100) == 10_000 * 100 + 10_000 * 100
 
 
 def test_merge_rounds_are_as_many_pipelines() -> None:

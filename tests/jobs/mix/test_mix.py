@@ -28,6 +28,7 @@ from bpe_beam.shards import mixture
 from bpe_beam.shards.index_shuffle import IndexShuffle
 from bpe_beam.shards.manifest import read_manifest
 from bpe_beam.storage import Storage
+from bpe_beam.workers.arrange import planning
 from bpe_beam.workers.document_hashes import for_validation
 from bpe_beam.workers.mix import task
 
@@ -520,6 +521,7 @@ def test_every_engine_and_number_of_workers_writes_the_same_bytes(
         made[name] = tree(tmp_path / name)
     assert made["1"] == made["3"] == made["beam"]
     monkeypatch.setattr(task, "RECORDS", 17)  # many groups, and many ranges of keys
+    monkeypatch.setattr(planning, "MIN_BLOCKS", 1)  # and groups of new shards
     mix(ground, tmp_path / "many", *ALL, "--shard-tokens", 600)
     of_job = ("__job",)
     assert tree(tmp_path / "many", of_job) == tree(tmp_path / "1", of_job)

@@ -6,15 +6,16 @@ import pyarrow as pa
 import pytest
 
 from bpe_beam.errors import DataError
-from bpe_beam.workers.arrange.new_shard import NewRows, check_block_files
+from bpe_beam.workers.arrange.block_files import one_of_each
+from bpe_beam.workers.arrange.new_shard import NewRows
 
 
 def test_each_shard_has_one_block_file() -> None:
     files = [f"out/run-{i}/scatter-{i}.bin" for i in range(3)]
-    check_block_files(files, 3)
+    one_of_each(files, 3)
     for wrong in (files[:2], [*files, files[0]], [*files[:2], files[0]], []):
         with pytest.raises(DataError, match="a slice of a document is missing or doubled"):
-            check_block_files(wrong, 3)
+            one_of_each(wrong, 3)
 
 
 # Rows 10 to 12: of one slice, of three, of one that is empty.

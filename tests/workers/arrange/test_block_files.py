@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from bpe_beam.storage import Storage
-from bpe_beam.workers.arrange import scatter
-from bpe_beam.workers.arrange.scatter import BlockFileWriter, read_block
+from bpe_beam.workers.arrange import block_files
+from bpe_beam.workers.arrange.block_files import BlockFileWriter, read_block
 
 
 @pytest.mark.parametrize("buffer_bytes", [0, 3_000, 10**9])
@@ -19,7 +19,7 @@ def test_each_new_shard_has_one_block(
     buffer_bytes: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """However often the buffer is full, every new shard gets its slices in their order."""
-    monkeypatch.setattr(scatter, "BUFFER_BYTES", buffer_bytes)
+    monkeypatch.setattr(block_files, "BUFFER_BYTES", buffer_bytes)
     rng = np.random.default_rng(4)
     schema = pa.schema([("position", pa.int64()), ("ids", pa.large_binary())])
     shards = [rng.integers(0, 7, size) for size in (100, 0, 1, 300, 50)]
@@ -42,7 +42,7 @@ def test_each_new_shard_has_one_block(
     )
     shard_numbers = np.concatenate(shards)
     for shard in range(8):
-        block = read_block(task, [str(path)], shard)
+        block = read_block(task, [str(path)], shard, 8)
         assert block["ids"].num_chunks == 1
         chosen = np.flatnonzero(shard_numbers == shard)
         assert block.to_pylist() == rows.take(pa.array(chosen)).to_pylist()

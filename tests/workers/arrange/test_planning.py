@@ -1,0 +1,62 @@
+"""Groups of new shards: when there are any, and that the number of blocks stays small."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from bpe_beam.workers.arrange import planning
+from bpe_beam.workers.arrange.task import ArrangeTask, PartPlan, ShardGroups
+
+
+@pytest.mark.parametrize("shards", [1, 3, 50, 1000])
+@pytest.mark.parametrize("new", [(9000,), (8190, 3), (4100, 4099, 1)])
+def test_groups_have_all_new_shards_once(shards: int, new: tuple[int, ...]) -> None:
+    groups = planning.groups_of(shards, new, 10**6)
+    assert groups is not None
+    assert groups.starts[0] == 0
+    assert groups.starts[-1] == sum(new)
+    assert all(start < stop for start, stop in pairwise(groups.starts))
+    first = 0
+    for count in new:  # no group has shards of two parts
+        assert first in groups.starts
+        first += count
+    for shard in range(sum(new)):
+        group = groups.group_of(shard)
+        assert groups.starts[group] <= shard < groups.starts[group + 1]
+    names = groups.tasks()
+    assert len({*names}) == len(names) == groups.count * groups.sets
+    assert groups.tasks(3, 5) == names[3:5]
+
+
+def test_large_blocks_and_few_blocks_need_no_groups() -> None:
+    limit = planning.MIN_BLOCK_BYTES * 4096
+    assert planning.groups_of(64, [64], limit - 1) is not None
+    assert planning.groups_of(64, [60, 4], limit) is None
+    assert planning.groups_of(64, [63], 1) is None
+    assert planning.groups_of(1, [1], 1) is None
+
+
+def test_blocks_of_15_terabytes() -> None:
+    splits, new, tokens = 15_000, 97_000, 3_255_000_000_000
+    groups = planning.groups_of(splits, [new], 2 * tokens)
+    assert groups is not None
+    blocks = splits * groups.count + new * groups.sets
+    assert blocks < 10_000_000 < splits * new // 100
+    assert groups.count * groups.sets < 1.1 * splits  # a task has about as much as a split
+
+
+def test_positions_have_the_block_of_their_group() -> None:
+    parts = (PartPlan.even("train", 40, 7), PartPlan.even("validation", 10, 3))
+    task = object.__new__(ArrangeTask)
+    for name, value in {"parts": parts, "groups": ShardGroups((0, 2, 4, 6, 7, 9, 10), 2)}.items():
+        object.__setattr__(task, name, value)
+    for part, rows in ((0, 40), (1, 10)):
+        positions = np.arange(rows)
+        numbers = task.numbers(part, positions)
+        assert {task.part_of(number) for number in numbers.tolist()} == {part}
+        groups = [task.groups.group_of(number) for number in numbers.tolist()]
+        assert task.block_of(part, positions).tolist() == groups
+    assert task.blocks == 6
