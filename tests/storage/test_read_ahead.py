@@ -52,7 +52,7 @@ def test_an_error_ends_the_calls(ahead: int) -> None:
             raise ValueError("no")
         return number
 
-    results = []
+    results: list[int] = []
     with pytest.raises(ValueError, match="no"):
         results.extend(read_ahead(call, range(1000), ahead))
     assert len(called) < 10

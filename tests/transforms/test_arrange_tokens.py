@@ -30,6 +30,7 @@ from bpe_beam.transforms import (
     arrange_tokens,
 )
 from bpe_beam.workers.arrange import planning
+from bpe_beam.workers.arrange.regroup import regroup_blocks
 from bpe_beam.workers.task_results import TaskResult
 
 END = "<|endoftext|>"
@@ -104,11 +105,10 @@ def test_documents_of_files_have_the_shards_of_tokenize(
     regrouped = []
     if "groups" in name:
         monkeypatch.setattr(planning, "MIN_BLOCKS", 1)
-        regroup = arrange_tokens.regroup_blocks
 
         def recorded(*arguments: Any) -> TaskResult:
             regrouped.append(arguments[-1])
-            return regroup(*arguments)
+            return regroup_blocks(*arguments)
 
         monkeypatch.setattr(arrange_tokens, "regroup_blocks", recorded)
     write_tokens = WriteTokens(tmp_path / "out", ground.tokenizer, **options)
