@@ -2,7 +2,7 @@
 
 If each new shard were read from the file of each shard of documents, a large corpus would be read
 in billions of tiny blocks. With groups of about as many new shards as there are groups, each block
-is read twice, but their number grows only with the square root of that of new shards.
+is read twice, but a new shard no longer has a block in the file of each shard of documents.
 """
 
 from __future__ import annotations
