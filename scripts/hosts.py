@@ -94,6 +94,8 @@ class Host:
         number: The last number of its address, from 1 on.
         pid: Its first process, by the machine's numbers. The host ends with it.
         switch: The process in whose namespace the switch is.
+        keeper: The process that made the network.
+        began: When the first process began, by the kernel's clock: its number may be given again.
         clock: Seconds by which the clock of commands started from now on is wrong.
     """
 
@@ -101,6 +103,8 @@ class Host:
     number: int
     pid: int
     switch: int
+    keeper: int
+    began: str
     clock: float = 0
 
     @property
@@ -113,8 +117,15 @@ class Host:
         """The switch's end of the link to the host."""
         return f"host{self.number}"
 
+    @property
+    def ended(self) -> bool:
+        """Whether the host has ended."""
+        return _beginning(self.pid) != self.began
+
     def command(self, *args: str | Path) -> list[str]:
         """Return the command that runs a command on the host, which is killed when this one is."""
+        if self.ended:
+            raise Missing(f"{self.name} has ended")
         killed = "setpriv --pdeathsig KILL --"  # also nsenter, which stops when its command does
         into = f"{killed} nsenter -t {self.pid} -m -u -i -n -p -r -w -- {killed}"
         joins = "".join(f"echo $$ > {group}/cgroup.procs && " for group in self._groups())
@@ -148,6 +159,8 @@ class Host:
 
     def connection(self, port: int, seconds: float = 10) -> socket.socket:
         """Return a connection to a port of the host, from within; this starts no process."""
+        if self.ended:
+            raise ConnectionRefusedError(f"{self.name} has ended")
         ours, theirs = (Path(f"/proc/{each}/ns/net") for each in ("thread-self", self.pid))
         with ours.open("rb") as back, theirs.open("rb") as network:
             _enter(network.fileno())  # of this thread alone; a socket stays in its network
@@ -161,7 +174,7 @@ class Host:
         return self._within("pid")
 
     def _within(self, kind: str) -> list[int]:
-        ours = _namespace(self.pid)
+        ours = "" if self.ended else _namespace(self.pid)
         return [each for each in _numbers() if ours and _namespace(each, kind) == ours]
 
     def stop(self) -> None:
@@ -213,7 +226,7 @@ class Host:
         self._switch("ip", "link", "set", near, "up")
         self._switch("ip", "link", "set", far, "up", "master", "switch")
         numbers = map(str, (rate, delay, loss, seed))
-        line = [*_inside("carry"), self.link, near, *numbers]
+        line = [*_inside(self.keeper, "carry"), self.link, near, *numbers]
         into = ("nsenter", "-t", str(self.switch), "-n", "--")
         nothing = subprocess.DEVNULL
         carrying = subprocess.Popen(
@@ -252,8 +265,9 @@ class Host:
         """End the host at once: its link first, so that no other host is told."""
         with contextlib.suppress(Missing):
             self.cut()
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGKILL)
+        if not self.ended:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
         _wait(lambda: not self.processes(), f"the end of {self.name}")
         with contextlib.suppress(Missing):  # the kernel removes it, but later
             self._switch("ip", "link", "delete", self.link)
@@ -268,6 +282,8 @@ class Host:
         return [top / self._group for top in tops if (top / self._group).exists()]
 
     def _network(self, *command: str) -> None:
+        if self.ended:
+            raise Missing(f"{self.name} has ended")
         call("nsenter", "-t", str(self.pid), "-n", "--", *command)
 
     def _switch(self, *command: str) -> None:
@@ -290,6 +306,7 @@ class Hosts:
     _hosts: dict[str, Host] = field(default_factory=dict)
     _switch: int = 0
     _gate: str = ""
+    _keeper: int = field(default_factory=os.getpid)
 
     def __enter__(self) -> Hosts:
         _end_leftovers()
@@ -308,10 +325,12 @@ class Hosts:
         return self
 
     def __exit__(self, *error: object) -> None:
-        for host in self._hosts.values():
-            host.kill()
-        os.close(self._write)
-        os.close(self._read)
+        try:
+            for host in self._hosts.values():
+                host.kill()
+        finally:  # which ends all that is left
+            os.close(self._write)
+            os.close(self._read)
         if self._switch:
             _wait(lambda: not _alive(self._switch), "the end of the switch")
 
@@ -322,16 +341,15 @@ class Hosts:
 
     def start(self, name: str) -> Host:
         """Make a host, or one of the same name and address in place of one that was killed."""
-        number = 1 + list(self.names).index(name)
         if name in self._hosts:
             self._hosts[name].kill()
         shown = [str(each) for each in (*_needed(), *self.show)]
         settings = {"name": name, "disk": self.disk, "hosts": self._table(), "show": shown}
         pid = self._spawn("host", json.dumps(settings))
-        host = self._hosts[name] = Host(name, number, pid, self._switch)
+        host = self._hosts[name] = self._host(name, pid, _beginning(pid))
         ends = ("name", host.link, "type", "veth", "peer", "name", "eth0", "netns", str(pid))
         host._switch("ip", "link", "add", *ends)
-        mac = f"02:00:00:00:00:{number:02x}"  # the same for a new host of the name
+        mac = f"02:00:00:00:00:{host.number:02x}"  # the same for a new host of the name
         host._network("ip", "link", "set", "eth0", "address", mac, "up")
         host._network("ip", "address", "add", f"{host.address}/24", "dev", "eth0")
         host._network("ip", "link", "set", "lo", "up")
@@ -340,23 +358,28 @@ class Hosts:
 
     def state(self) -> dict[str, Any]:
         """Return what another process needs to use these hosts (`of`)."""
-        hosts = {name: host.pid for name, host in self._hosts.items()}
+        hosts = {name: (host.pid, host.began) for name, host in self._hosts.items()}
         known: dict[str, Any] = {
             "names": list(self.names),
             "disk": self.disk,
             "show": list(map(str, self.show)),
         }
-        return {**known, "hosts": hosts, "switch": self._switch, "gate": self._gate}
+        known |= {"switch": self._switch, "gate": self._gate, "keeper": self._keeper}
+        return {**known, "hosts": hosts}
 
     @staticmethod
     def of(state: dict[str, Any]) -> Hosts:
         """Return the hosts of another process."""
         hosts = Hosts(state["names"], state["disk"], list(map(Path, state["show"])))
         hosts._switch, hosts._gate = state["switch"], state["gate"]
-        for name, pid in state["hosts"].items():
-            number = 1 + state["names"].index(name)
-            hosts._hosts[name] = Host(name, number, pid, hosts._switch)
+        hosts._keeper = state["keeper"]
+        for name, (pid, began) in state["hosts"].items():
+            hosts._hosts[name] = hosts._host(name, pid, began)
         return hosts
+
+    def _host(self, name: str, pid: int, began: str) -> Host:
+        number = 1 + list(self.names).index(name)
+        return Host(name, number, pid, self._switch, self._keeper, began)
 
     def _table(self) -> str:
         rows = [f"{SUBNET}.{number} {name}" for number, name in enumerate(self.names, 1)]
@@ -369,7 +392,7 @@ class Hosts:
             flags += ["--mount", "--uts", "--ipc", "--pid", "--fork"]
         with open(self._gate, "rb") as gate:  # noqa: PTH123 - a pipe
             process = subprocess.Popen(
-                ["unshare", *flags, "--", *_inside(*action)],
+                ["unshare", *flags, "--", *_inside(self._keeper, *action)],
                 stdin=gate,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -420,6 +443,13 @@ def _namespace(process: int, kind: str = "pid") -> str:
     return ""
 
 
+def _beginning(process: int) -> str:
+    """Return when a process began, in ticks since the machine did; "" if it has ended."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[19]
+    return ""
+
+
 def _alive(process: int) -> bool:
     with contextlib.suppress(OSError):
         return "\nState:\tZ" not in Path(f"/proc/{process}/status").read_text()
@@ -432,8 +462,8 @@ def _removed(group: Path) -> bool:
     return not group.exists()
 
 
-def _inside(*action: str) -> list[str]:
-    return [sys.executable, INSIDE, str(os.getpid()), *action]
+def _inside(keeper: int, *action: str) -> list[str]:
+    return [sys.executable, INSIDE, str(keeper), *action]
 
 
 def _end_leftovers() -> None:
@@ -471,7 +501,7 @@ def _keep(names: list[str], disk: str) -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())
     with Hosts(names, disk) as hosts:
         half = STATE.with_suffix(".half")
-        half.write_text(json.dumps({**hosts.state(), "keeper": os.getpid()}))
+        half.write_text(json.dumps(hosts.state()))
         half.rename(STATE)
         try:
             signal.pause()
@@ -553,15 +583,14 @@ def _act(arguments: argparse.Namespace) -> int:
     if arguments.action in ("up", "down"):
         _up(arguments.names, arguments.disk) if arguments.action == "up" else _down()
         return 0
-    state = _known()
-    hosts = Hosts.of(state)
+    hosts = Hosts.of(_known())
     if arguments.action == "list":
         for name in hosts.names:
             print(name, hosts[name].address)
         return 0
     if arguments.action == "start":
         hosts.start(arguments.host)
-        STATE.write_text(json.dumps({**state, **hosts.state()}))
+        STATE.write_text(json.dumps(hosts.state()))
         return 0
     host = hosts[arguments.host]
     if arguments.action == "run":

@@ -1,10 +1,10 @@
 """The processes inside of the namespaces that `hosts.py` makes: it starts them.
 
-    hosts_inside.py OWNER switch                 the switch of a network
-    hosts_inside.py OWNER host SETTINGS          the first process of a host
-    hosts_inside.py OWNER carry ONE OTHER ...    a slow link
+    hosts_inside.py KEEPER switch                the switch of a network
+    hosts_inside.py KEEPER host SETTINGS         the first process of a host
+    hosts_inside.py KEEPER carry ONE OTHER ...   a slow link
 
-They end with the pipe on their stdin; `carry` ends with its links. OWNER is the number of the
+They end with the pipe on their stdin; `carry` ends with its links. KEEPER is the number of the
 process that made the network: where it has ended and they have not, `hosts.py` kills them.
 """
 

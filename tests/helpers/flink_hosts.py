@@ -124,7 +124,7 @@ class FlinkHosts:
         self._running[name] = self.hosts[name].start(*line, log="/var/tmp/cluster.log")
 
     def end(self, name: str) -> None:
-        """Kill the server that runs on a host, and what it has started."""
+        """Kill the command that runs a server on a host."""
         self._running[name].kill()
         self._running.pop(name).wait()
 
@@ -140,6 +140,7 @@ class FlinkHosts:
 
     def replace(self, name: str, *, clock: float = 0) -> None:
         """Kill a host, and start a new one with its server; its clock may be wrong by seconds."""
+        self.hosts[name].kill()  # its link first: no other host is told that its server ends
         if name in self._running:
             self.end(name)
         self.hosts.start(name).clock = clock

@@ -355,6 +355,8 @@ class _Command:
 
         order = [*phases]
         while self.code is None and order.index(reached()) < order.index(trial.phase):
+            if self.seconds > LIMIT_SECONDS:
+                break
             self.wait(0.1)
         self.wait(trial.moment)
         return reached() if self.code is None else "ended"

@@ -4,6 +4,7 @@ purpose is broken, and nothing is left of them."""
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import json
 import os
@@ -273,6 +274,21 @@ def test_a_wrong_clock(pair: Hosts) -> None:
     assert 3590 < found - time.time() < 3610
 
 
+def processes() -> list[str]:
+    """Return the command lines of all processes of the machine."""
+    ps = ["ps", "-A", "-ww", "-o", "args="]
+    return subprocess.run(ps, capture_output=True, text=True, timeout=SECONDS).stdout.splitlines()
+
+
+def test_the_number_of_a_killed_host_may_be_given_again() -> None:
+    with Hosts(["one"]) as hosts:
+        ended = dataclasses.replace(hosts["one"], pid=os.getpid())  # as if it had been given to us
+        assert ended.processes() == []
+        with pytest.raises(Missing, match="one has ended"):
+            ended.run("true")
+        ended.kill()
+
+
 def test_nothing_is_left_after_a_crash() -> None:
     """The process that has made the network is killed, and had no time to do anything."""
     code = (
@@ -292,10 +308,8 @@ def test_nothing_is_left_after_a_crash() -> None:
         assert all(map(hosts_module._alive, firsts))
 
     def left() -> list[str]:
-        ps = ["ps", "-A", "-ww", "-o", "args="]
-        rows = subprocess.run(ps, capture_output=True, text=True, timeout=SECONDS)
         marks = ("4321.5", f"{owner.pid} carry host")
-        return [row for row in rows.stdout.splitlines() if any(mark in row for mark in marks)]
+        return [row for row in processes() if any(mark in row for mark in marks)]
 
     wait_until(lambda: not left() and not any(map(hosts_module._alive, firsts)), "the end of all")
     assert "bpe-beam-hosts" not in Path("/proc/self/mountinfo").read_text()
@@ -332,7 +346,9 @@ def test_the_command_line() -> None:
         for action in ("cut", "heal", "stop", "continue", "kill", "start"):
             assert call(action, "right") == ""
         assert call("slow", "left", "--delay", "0.1") == ""
-        assert call("run", "right", "hostname") == "right\n"
+        with Hosts(["probe"]):  # which ends what is left of networks that have ended
+            assert call("run", "right", "hostname") == "right\n"
+            assert any("carry host1" in row for row in processes())
         assert "must be one of the hosts left, right" in call("cut", "lift", code=1)
     finally:
         subprocess.run([sys.executable, SCRIPT, "down"], capture_output=True, timeout=2 * SECONDS)
