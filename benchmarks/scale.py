@@ -214,7 +214,9 @@ def large_corpus(terabytes: int) -> dict[str, dict[str, costs.Stage]]:
     def arrange(shard_tokens: int) -> dict[str, costs.Stage]:
         seconds = tuple(each * text for each in ARRANGE_SECONDS)
         shards, memory = ceil(tokens / shard_tokens), max(80 * 10**6, 10 * shard_tokens)
-        return tokenize | costs.arrange_stages(corpus, seconds, shard_bytes, shards, memory)
+        return tokenize | costs.arrange_stages(
+            "s3://", corpus, seconds, shard_bytes, shards, memory
+        )
 
     return {
         "`count`": costs.count_stages(corpus, counting, blocks, unique, 7 * unique),

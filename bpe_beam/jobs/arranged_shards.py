@@ -60,7 +60,7 @@ class ArrangedShards:
         self._tokenizer = tokenizer
         self._progress = progress
         self.metrics = MetricSums()  # gets the metrics of the steps
-        self._regroup: list[str] = []  # the names of the tasks that regroup blocks
+        self._regroup_tasks: list[str] = []  # the names of the tasks that regroup blocks
 
     # ---- defined by the jobs ----
 
@@ -125,10 +125,11 @@ class ArrangedShards:
         self._task = replace(self._task, parts=plans)
         tokens = sum(self.total(number).tokens for number in range(len(plans)))
         id_bytes = tokens * self._task.id_type.itemsize
-        groups = planning.groups_of(self._task.shards, [plan.shards for plan in plans], id_bytes)
+        shards = [plan.shards for plan in plans]
+        groups = planning.groups_of(self._folder.url, self._task.shards, shards, id_bytes)
         self._task = replace(self._task, groups=groups)
-        self._regroup = [] if groups is None else groups.tasks()
-        self._folder.expect(f"{WORK}/{name}.bin" for name in self._regroup)
+        self._regroup_tasks = [] if groups is None else groups.tasks()
+        self._folder.expect(f"{WORK}/{name}.bin" for name in self._regroup_tasks)
 
     def new_shards_steps(
         self, scatter: Sequence[str], new: Sequence[str]
@@ -136,11 +137,11 @@ class ArrangedShards:
         """Return the last steps, from the scattered documents to new shards.
 
         Args:
-            scatter: The names of the tasks that scatter documents.
+            scatter: The names of the tasks that scatter documents; those that remain are known.
             new: The elements of the new shards.
         """
-        known, regrouped = self.files_of(scatter), self.files_of(self._regroup)
-        groups = list(map(str, self.remaining(self._regroup)))
+        groups = list(map(str, self.remaining(self._regroup_tasks)))
+        known, regrouped = self.files_of(scatter), self.files_of(self._regroup_tasks)
 
         def described(task: ArrangeTask, engine: Engine, scattered: Collection) -> Collection:
             blocks, written = scattered, known
@@ -162,12 +163,12 @@ class ArrangedShards:
                 end, start = ((shard + n) * total // plan.shards for n in (1, 0))
                 tokens[plan.task(shard)] = end - start
         total = sum(tokens.values())
-        return tokens | {name: total // len(self._regroup) for name in self._regroup}
+        return tokens | {name: total // len(self._regroup_tasks) for name in self._regroup_tasks}
 
     def files_of(self, tasks: Sequence[str]) -> list[str]:
-        """Return the URLs of the first files of the tasks that are finished."""
-        receipts = self._folder.receipts()
-        return [self._folder.path(receipts[n].files[0].name) for n in tasks if n in receipts]
+        """Return the URLs of the first files of the tasks that `remaining` has not named."""
+        receipts = filter(None, map(self._folder.receipt, tasks))
+        return [self._folder.path(receipt.files[0].name) for receipt in receipts]
 
     def finish(self, plans: Sequence[PartPlan]) -> list[Manifest]:
         """Give the new shards their final names, and write the manifest of each part."""

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from bpe_beam.errors import NotFoundError, UsageError
 from bpe_beam.storage import names
 from bpe_beam.storage.error_messages import named_errors
-from bpe_beam.storage.local_store import LocalRanges, LocalStore
+from bpe_beam.storage.local_store import LocalStore
 from bpe_beam.storage.masking import secrets_of
 from bpe_beam.storage.names import is_local, local_path, redact
 from bpe_beam.storage.retry import retried
@@ -31,7 +31,6 @@ from bpe_beam.storage.writing import sync_folder
 
 # Imported where it is used: a process that reads local files starts faster without it.
 if TYPE_CHECKING:
-    from bpe_beam.storage.remote_file import RangeReader
     from bpe_beam.storage.remote_store import RemoteStore
 
 T = TypeVar("T")
@@ -161,10 +160,6 @@ class Storage(Struct, frozen=True, dict=True):
     def open_with_stat(self, url: str) -> tuple[StoredFile, BinaryIO]:
         """Open a file as `open` does, and return its description at that moment with the stream."""
         return self._store(url).open_with_stat(url)
-
-    def open_ranges(self, url: str) -> RangeReader | LocalRanges:
-        """Open a file for reading ranges of it, in several threads; no other byte is read."""
-        return self._store(url).open_ranges(url)
 
     def read_bytes(self, url: str) -> bytes:
         """Return the whole content of a file."""

@@ -12,34 +12,12 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from bpe_beam.errors import DataError, UsageError
+from bpe_beam.errors import UsageError
 from bpe_beam.storage.error_messages import named_errors
 from bpe_beam.storage.globs import MAGIC, Part, parts_of
 from bpe_beam.storage.names import absolute_glob, attempt_name, escape_existing, local_path
 from bpe_beam.storage.stored_file import LinkReport, StoredFile
 from bpe_beam.storage.writing import is_outlet, sync_folder, write_attempt
-
-
-class LocalRanges:
-    """Reads ranges of a local file, for several threads."""
-
-    def __init__(self, url: str) -> None:
-        with named_errors("read", url):
-            self._stream = local_path(url).open("rb", buffering=0)
-        self._url = url
-        self.size = os.fstat(self._stream.fileno()).st_size
-
-    def read(self, start: int, end: int) -> bytes:
-        """Return the bytes of the file from `start` to `end`."""
-        with named_errors("read", self._url):
-            data = os.pread(self._stream.fileno(), end - start, start)
-        if len(data) < end - start:
-            raise DataError(f"{self._url} ends before byte {end}")
-        return data
-
-    def close(self) -> None:
-        """Close the file."""
-        self._stream.close()
 
 
 class LocalStore:
@@ -91,9 +69,6 @@ class LocalStore:
             path = local_path(url)
             stream = path.open("rb")
             return _stored_file(str(path), os.fstat(stream.fileno())), stream
-
-    def open_ranges(self, url: str) -> LocalRanges:
-        return LocalRanges(url)
 
     def read_head(self, url: str, count: int, _size: int | None = None) -> bytes:
         with local_path(url).open("rb", buffering=0) as stream:

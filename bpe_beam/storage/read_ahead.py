@@ -16,6 +16,8 @@ def read_ahead(
 ) -> Iterator[T]:
     """Yield the result of a call for each item, in the order of the items.
 
+    The error of a call comes in its place, when the calls that run have ended.
+
     Args:
         call: What is called, in several threads; or in this one, if `ahead` is less than 2.
         items: The items; they are taken when they are needed.

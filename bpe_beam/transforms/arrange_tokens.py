@@ -167,10 +167,10 @@ class Arranger(NamedTuple):
         measured = self._measured(task)
         parts = measured.plans(measured.rows(self.folder))
         id_bytes = measured.totals[0].tokens * task.id_type.itemsize
-        groups = planning.groups_of(task.shards, [part.shards for part in parts], id_bytes)
+        shards = [part.shards for part in parts]
+        groups = planning.groups_of(self.folder.url, task.shards, shards, id_bytes)
         self._write("plan", _Plan(parts, groups))
-        shards = measured.shards(self._documents().names)
-        return [planning.to_element(each) for each in shards]
+        return [*map(planning.to_element, measured.shards(self._documents().names))]
 
     def scatter(self, element: str, learned: str | None = None) -> None:
         scatter_shard(self._planned(learned), element)

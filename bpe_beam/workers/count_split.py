@@ -34,7 +34,6 @@ from bpe_beam.folders.receipts import WORK
 from bpe_beam.storage.hashing import HashingFile
 from bpe_beam.storage.json_file import Count
 from bpe_beam.storage.names import is_local
-from bpe_beam.storage.read_ahead import read_ahead
 from bpe_beam.workers.source_tables import SourceBlocks, SourceTables
 from bpe_beam.workers.split_reader import CorpusTask, SplitReader, SplitStats
 from bpe_beam.workers.split_task import task_name
@@ -226,8 +225,12 @@ def _added_up(
     largest = max((sum(size for *_, size in rows) for rows in files), default=1)
     remote = not is_local(task.folder.url) and task.parts_per_task == 1
     ahead = min(REQUESTS_AHEAD, AHEAD_BYTES // largest) if remote else 0
-    read = partial(_blocks_of, opened)
-    for blocks in read_ahead((lambda rows: [*read(rows)]) if ahead > 1 else read, files, ahead):
+    blocks_of_files: Iterable[Iterable[tuple[str, bytes]]] = map(partial(_blocks_of, opened), files)
+    if ahead > 1:
+        from bpe_beam.storage.read_ahead import read_ahead  # few jobs need it
+
+        blocks_of_files = read_ahead(lambda rows: [*_blocks_of(opened, rows)], files, ahead)
+    for blocks in blocks_of_files:
         for source, data in blocks:
             if source not in tables:
                 check_sources([*tables, source])

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections import Counter
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from msgspec.structs import replace
@@ -135,3 +137,33 @@ def test_a_task_of_several_parts_opens_each_file_once(
     result = write_parts(replace(task, parts_per_task=PARTITIONS), (0, places))
     assert result.counts == {"unique_words": 4}
     assert opened == [places[0][1][0]]
+
+
+@pytest.mark.parametrize("ahead_bytes", [counting.AHEAD_BYTES, 0])
+def test_blocks_of_a_store_are_read_ahead_and_add_up(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+    ahead_bytes: int,
+) -> None:
+    """Twenty files of a store with the same words, read by threads if they are small enough."""
+    folder, task, places = count_file(tmp_path, b'{"text": "one two two"}\n', by_source=False)
+    store = TaskFolder(Storage(), f"memory://{request.node.name}", "0")
+    references: list[BlocksReference] = []
+    for _, (url, sha256, start, size) in places:
+        for number in range(20):
+            copy = store.path(f"{number:02}.words")
+            store.storage.write_bytes(copy, folder.storage.read_bytes(url))
+            references.append((copy, sha256, start, size))
+    readers: set[str] = set()
+
+    def opened(url: str) -> BinaryIO:
+        readers.add(threading.current_thread().name.partition("_")[0])
+        return store.storage.open(url)
+
+    monkeypatch.setattr(counting, "AHEAD_BYTES", ahead_bytes)
+    task = replace(task, folder=store)
+    (table,) = counting._added_up(task, references, opened).values()
+    rows = pa.Table.from_batches(table.drain()).to_pylist()
+    assert {row["word"]: row["count"] for row in rows} == {"one": 20, "two": 40}
+    assert readers == ({"ahead"} if ahead_bytes else {"MainThread"})

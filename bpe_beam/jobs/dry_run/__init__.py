@@ -386,6 +386,7 @@ def _tokenizing_stages(
         trials.processor_seconds, ("MeasureShard", "ScatterShard", "WriteNewShard")
     )
     return stages | costs.arrange_stages(
+        settings.output,
         corpus,
         (measure, order, write),
         shard_bytes,

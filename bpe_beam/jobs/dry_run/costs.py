@@ -282,6 +282,7 @@ def _blocks_at_once(files: int) -> int:
 
 
 def arrange_stages(
+    output: str,
     corpus: Corpus,
     seconds: tuple[float, float, float],
     shard_bytes: int,
@@ -291,6 +292,7 @@ def arrange_stages(
     """Return the stages after `tokenize_stages` that order documents, or make sequences.
 
     Args:
+        output: The URL of the output.
         corpus: Its corpus.
         seconds: The processor seconds of measuring, of ordering, and of writing new shards.
         shard_bytes: The bytes of all shards; twice, of ordered documents too.
@@ -300,7 +302,7 @@ def arrange_stages(
     splits = corpus.splits
     shard_reads, shard_read = ranges_of(shard_bytes // splits)
     new_parts = parts_of(shard_bytes // new_shards)
-    groups, regroup = groups_of(splits, [new_shards], shard_bytes), {}
+    groups, regroup = groups_of(output, splits, [new_shards], shard_bytes), {}
     files, tasks = splits, 0  # the block files of each new shard, and the tasks that regroup blocks
     if groups is not None:
         files, tasks = groups.sets, groups.sets * groups.count

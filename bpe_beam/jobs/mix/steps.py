@@ -80,7 +80,7 @@ class MixSteps(ArrangedShards):
             folder=folder.for_workers(),
             documents=urls[0],
             documents_format=first.format,
-            made_of=planning.made_of(made_of),
+            made_of=planning.made_of(folder.url, made_of),
             shards=len(self._shards),
             count=count,
             arrangement=arrangement,
@@ -169,7 +169,8 @@ class MixSteps(ArrangedShards):
         """Select the documents; return the number of documents, or of sequences, of each part."""
         self._mix = replace(self._mix, partitions=self._partitions())
         mix, folder = self._mix, self._folder
-        before = self._tokens_before(self._keyed())
+        keyed = self._keyed()
+        before = self._tokens_before(keyed)
         names = _names("selected", mix.partitions)
         kinds = ("", "-lengths") if self.arrangement.is_best_fit else ("",)
         folder.expect(f"{WORK}/{name}{kind}.bin" for name in names for kind in kinds)
@@ -177,11 +178,11 @@ class MixSteps(ArrangedShards):
             _element(tasks.KeyRange(number, tuple(before[:, number].tolist())))
             for number in self.remaining(names)
         ]
-        keyed = self.files_of(_names("keyed", mix.groups))
+        urls = [folder.path(receipt.files[0].name) for receipt in keyed]
 
         def steps(mix: tasks.MixTask, engine: Engine) -> Collection:
             ranges = engine.tasks("KeyRanges", elements)
-            return engine.run("SelectRange", partial(select.select_range, mix, keyed), ranges, str)
+            return engine.run("SelectRange", partial(select.select_range, mix, urls), ranges, str)
 
         if elements:
             self._launch(steps, len(elements))
@@ -271,8 +272,8 @@ class MixSteps(ArrangedShards):
         new: Sequence[str],
     ) -> None:
         """Run the steps from selected documents to new shards."""
-        known_placed = self.files_of(placed)
         to_place = self.remaining(placed)
+        known_placed = self.files_of(placed)
         measured = self._measured.shards(placed)
         ranges = [
             _element(

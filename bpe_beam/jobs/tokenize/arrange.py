@@ -50,7 +50,7 @@ from bpe_beam.workers.task_results import MetricSums
 _KINDS = ((PLAIN_FORMAT, False), (LABELLED_FORMAT, False), (LABELLED_FORMAT, True))
 """The formats of tokenized documents, with or without hashes; each has all of the previous one."""
 
-_TAKEOVER = Takeover("arrangement", ("measure", "scatter"))
+_TAKEOVER = Takeover("arrangement", ("measure", "scatter", "regroup"))
 """Until a new shard is written, another arrangement of the same documents reuses them."""
 
 

@@ -60,7 +60,7 @@ class ArrangeSteps(ArrangedShards):
             folder=folder.for_workers(),
             documents=documents,
             documents_format=tokenized.format,
-            made_of=planning.made_of([tokenized.to_bytes()]),
+            made_of=planning.made_of(folder.url, [tokenized.to_bytes()]),
             shards=len(tokenized.shards),
             count=tokenized.totals.documents,
             arrangement=arrangement,

@@ -13,7 +13,7 @@ import itertools
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from bpe_beam.errors import DataError
 from bpe_beam.shards.document_batches import bounds_of
 from bpe_beam.shards.formats.spool import spool_errors
+from bpe_beam.shards.stored_shard import RangeFile
 from bpe_beam.storage import Storage
 from bpe_beam.storage.hashing import HashingFile
 from bpe_beam.storage.names import is_local
@@ -35,6 +36,8 @@ BUFFER_BYTES = 32 << 20  # the bytes of slices that a worker has in memory befor
 
 READ_AHEAD, READ_AHEAD_SHARE = 8, 8
 """The maximum number of blocks of remote files that are read at once, one for so many files."""
+
+SMALL_BLOCK_BYTES = 4 << 20  # a block of no more bytes is in memory at once
 
 
 def id_column(ids: NDArray[np.uint32], lengths: NDArray[np.int64], kind: np.dtype[Any]) -> pa.Array:
@@ -126,6 +129,8 @@ class BlockFileWriter:
         self._rows, self._numbers, self._bytes = [], [], 0
         order = np.argsort(numbers, kind="stable")
         bounds = np.searchsorted(numbers[order], np.arange(self._count + 1))
+        if bounds[0] or bounds[-1] != numbers.size:
+            raise DataError(LOST)
         for start, stop in itertools.pairwise(bounds.tolist()):
             chosen = order[start:stop]
             yield memoryview(rows.take(pa.array(chosen)).serialize()) if chosen.size else b""
@@ -151,39 +156,65 @@ def blocks_of(
 ) -> Iterator[Iterator[pa.RecordBatch]]:
     """Yield the rows of the block with a number, of each block file.
 
-    Far from a store each request counts, so blocks of many files are read ahead: at most one
+    Far from a store each request counts, so small blocks of many files are read ahead: at most one
     for READ_AHEAD_SHARE files.
     """
     ahead = min(READ_AHEAD, len(urls) // READ_AHEAD_SHARE)
-    if all(map(is_local, urls[:1])):
+    if not urls or is_local(urls[0]):
         ahead = 0
-    for data in read_ahead(lambda url: _block(storage, url, number, blocks), urls, ahead):
-        yield _batches(data, schema)
+    for block in read_ahead(lambda url: _block(storage, url, number, blocks), urls, ahead):
+        if block.data is not None:
+            yield _batches(pa.BufferReader(block.data), len(block.data), schema)
+            continue
+        with storage.open(block.url) as file:
+            file.seek(block.start)
+            yield _batches(pa.PythonFile(file, mode="r"), block.stop, schema)
 
 
-def _block(storage: Storage, url: str, number: int, blocks: int) -> bytes:
-    """Return the bytes of a block of a block file."""
-    with contextlib.closing(storage.open_ranges(url)) as file:
+class _Block(NamedTuple):
+    """A block in a block file; `data` has its bytes if it is small."""
+
+    url: str
+    start: int
+    stop: int
+    data: bytes | None
+
+
+def _block(storage: Storage, url: str, number: int, blocks: int) -> _Block:
+    """Return a block of a block file."""
+    local = RangeFile(storage, url) if is_local(url) else None
+    with contextlib.closing(local or storage.remote.open_ranges(url)) as file:
+
+        def read(start: int, stop: int) -> bytes:
+            return file.read(start, stop if local is None else stop - start)
+
         table_at = file.size - 8 * (blocks + 1)
         if table_at < 0:
             raise DataError(LOST)
         at = table_at + 8 * number
-        start, stop = np.frombuffer(file.read(at, at + 16), "<i8").tolist()
+        start, stop = np.frombuffer(read(at, at + 16), "<i8").tolist()
         if not 0 <= start <= stop <= table_at:
             raise DataError(LOST)
-        return file.read(start, stop)
+        small = stop - start <= SMALL_BLOCK_BYTES
+        return _Block(url, start, stop, read(start, stop) if small else None)
 
 
-def _batches(data: bytes, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    block = pa.BufferReader(data)
-    while block.tell() < block.size():
-        yield pa.ipc.read_record_batch(pa.ipc.read_message(block), schema)
+def _batches(block: pa.NativeFile, stop: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of a file from its position to `stop`."""
+    while block.tell() < stop:
+        try:
+            batch = pa.ipc.read_record_batch(pa.ipc.read_message(block), schema)
+            batch.validate(full=True)
+        except (pa.ArrowException, EOFError, OSError) as error:
+            raise DataError(LOST) from error
+        yield batch
 
 
 def read_block(task: ArrangeTask, files: Sequence[str], number: int, blocks: int) -> pa.Table:
     """Return the slices of one block of all files, whose ids are one array.
 
-    Ids are in memory once, and with them the block of one file, or those that are read ahead.
+    Ids are in memory once, and with them a batch of one file, or the small blocks that are read
+    ahead.
     """
     schema = task.slices_schema
     ids, ends = bytearray(), [np.zeros(1, np.int64)]

@@ -22,6 +22,7 @@ from bpe_beam.shards.numbering import number_shards, shard_files
 from bpe_beam.shards.packing import plan_best_fit
 from bpe_beam.shards.shard_rows import Shard, TokenlessSplit, shard_row
 from bpe_beam.storage.hashing import read_hashed
+from bpe_beam.storage.names import is_local
 from bpe_beam.workers.arrange.task import (
     ArrangeTask,
     DocumentsShard,
@@ -36,7 +37,7 @@ from bpe_beam.workers.split_task import task_name
 
 T = TypeVar("T", bound=Struct)
 
-MIN_BLOCKS, MIN_BLOCK_BYTES = 4096, 128 << 10
+MIN_BLOCKS, MIN_BLOCK_BYTES, MIN_LOCAL_BLOCK_BYTES = 4096, 256 << 10, 16 << 10
 """With fewer blocks, or larger ones on average, each new shard is read from the file of every shard
 of documents. A block costs a store's client 6 ms, as much as some 600 KB that are read and written
 once more; a local disk, 0.1 ms."""
@@ -52,9 +53,9 @@ def to_element(value: Struct) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def made_of(contents: Iterable[bytes]) -> str:
+def made_of(folder: str, contents: Iterable[bytes]) -> str:
     """Return the SHA-256 of what decides the files of tasks: manifests, and the sizes of blocks."""
-    sizes = str((MIN_BLOCKS, MIN_BLOCK_BYTES)).encode()
+    sizes = str((MIN_BLOCKS, _min_block_bytes(folder))).encode()
     return sha256(b"".join(sha256(each).digest() for each in (sizes, *contents))).hexdigest()
 
 
@@ -146,25 +147,32 @@ def new_shards(plans: Sequence[PartPlan]) -> list[tuple[str, NewShard]]:
     ]
 
 
-def groups_of(shards: int, parts: Sequence[int], id_bytes: int) -> ShardGroups | None:
+def _min_block_bytes(folder: str) -> int:
+    return MIN_LOCAL_BLOCK_BYTES if is_local(folder) else MIN_BLOCK_BYTES
+
+
+def groups_of(folder: str, shards: int, parts: Sequence[int], id_bytes: int) -> ShardGroups | None:
     """Return groups of new shards, if these would be read in too many small blocks; None if not.
 
-    With about as many groups as shards in each, there are fewest blocks.
+    With about as many groups as shards in each, there are fewest blocks; None if these are more
+    than half of the blocks without groups.
 
     Args:
+        folder: The URL of the folder whose files have the blocks.
         shards: The number of shards of documents.
         parts: The number of new shards of each part.
         id_bytes: The bytes of all ids.
     """
     blocks = shards * sum(parts)
-    if blocks < MIN_BLOCKS or id_bytes >= MIN_BLOCK_BYTES * blocks:
+    if blocks < MIN_BLOCKS or id_bytes >= _min_block_bytes(folder) * blocks:
         return None
     starts: list[int] = []
     size, first = math.isqrt(sum(parts)), 0
     for count in parts:
         starts += range(first, first + count, size)
         first += count
-    return ShardGroups((*starts, first), -(-shards // len(starts)))
+    groups = ShardGroups((*starts, first), -(-shards // len(starts)))
+    return groups if 2 * (shards * groups.count + sum(parts) * groups.sets) <= blocks else None
 
 
 class NumberedShards(Struct, frozen=True):

@@ -40,8 +40,8 @@ def regroup_blocks(
     group, set_ = divmod(number, groups.sets)
     first, stop = groups.starts[group : group + 2]
     part = task.part_of(first)
-    urls = one_of_each([*known, *scattered], task.shards)
-    urls = urls[task.shards * set_ // groups.sets : task.shards * (set_ + 1) // groups.sets]
+    # Every so many: documents in their order are in files that follow each other.
+    urls = one_of_each([*known, *scattered], task.shards)[set_ :: groups.sets]
     file_name = f"{WORK}/{name}.bin"
     schema = task.slices_schema
     with (

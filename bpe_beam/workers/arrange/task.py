@@ -21,7 +21,7 @@ from bpe_beam.storage.json_file import Count
 from bpe_beam.workers.document_encoding import Encoding
 from bpe_beam.workers.split_task import task_name
 
-STAGE = "arrange"  # the progress stage, in tokens, that gets reports: each token is read twice
+STAGE = "arrange"  # the progress stage that gets reports, in tokens that each step reads
 
 BLOCK_TOKENS = 1 << 20
 
@@ -124,8 +124,8 @@ class ShardGroups:
     """Groups of new shards that have one block in the file of each shard of documents.
 
     Attributes:
-        starts: The number of the first new shard of each group, and of all new shards. The parts of
-            a validation share have no group in common.
+        starts: The number of the first new shard of each group, over all parts, and then the number
+            of new shards. The parts of a validation share have no group in common.
         sets: The number of sets of block files; a file is regrouped with the others of its set.
     """
 

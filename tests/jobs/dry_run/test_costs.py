@@ -57,7 +57,7 @@ def test_stages_of_count() -> None:
 def test_few_new_shards_are_read_from_every_file() -> None:
     """50 splits and 38 new shards have 1,900 blocks: of each its size, its place and its bytes."""
     corpus = Corpus(10, 50, 5 * 10**9, 5 * 10**9)
-    stages = costs.arrange_stages(corpus, (1, 1, 1), 25 * 10**8, 38, 10**8)
+    stages = costs.arrange_stages("s3://bucket", corpus, (1, 1, 1), 25 * 10**8, 38, 10**8)
     assert "regroup blocks" not in stages
     assert stages["write new shards"].reads == 50 * 38 * 3 + 38 * 4
     assert stages["write new shards"].at_once == 6
@@ -68,7 +68,9 @@ def test_requests_for_blocks_grow_slowly() -> None:
 
     def blocks(times: int) -> int:
         corpus = Corpus(10, 100 * times, 10**10 * times, 10**10 * times)
-        stages = costs.arrange_stages(corpus, (1, 1, 1), 10**8 * times, 100 * times, 10**8)
+        stages = costs.arrange_stages(
+            "s3://bucket", corpus, (1, 1, 1), 10**8 * times, 100 * times, 10**8
+        )
         both = stages["regroup blocks"], stages["write new shards"]
         return sum(stage.reads - 4 * stage.tasks for stage in both) // 3
 

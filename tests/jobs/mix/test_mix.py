@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from typing import Any
 from unittest.mock import Mock
 
 import numpy as np
@@ -23,14 +24,18 @@ from reference_mix import Document, Part, mixed
 from token_folders import write_folder
 
 import bpe_beam
+from bpe_beam.errors import DataError
+from bpe_beam.jobs import arranged_shards
 from bpe_beam.jobs.mix.steps import MixSteps
 from bpe_beam.shards import mixture
 from bpe_beam.shards.index_shuffle import IndexShuffle
 from bpe_beam.shards.manifest import read_manifest
 from bpe_beam.storage import Storage
 from bpe_beam.workers.arrange import planning
+from bpe_beam.workers.arrange.regroup import regroup_blocks
 from bpe_beam.workers.document_hashes import for_validation
 from bpe_beam.workers.mix import task
+from bpe_beam.workers.task_results import TaskResult
 
 END = "<|endoftext|>"
 LENGTH = 32
@@ -517,12 +522,13 @@ def test_every_engine_and_number_of_workers_writes_the_same_bytes(
         "3": ("--workers", "3"),
         "beam": ("--runner", "FnApiRunner"),
     }.items():
-        mix(ground, tmp_path / name, *ALL, "--shard-tokens", 600, *extra)
+        mix(ground, tmp_path / name, *ALL, "--shard-tokens", 100, *extra)
         made[name] = tree(tmp_path / name)
     assert made["1"] == made["3"] == made["beam"]
     monkeypatch.setattr(task, "RECORDS", 17)  # many groups, and many ranges of keys
     monkeypatch.setattr(planning, "MIN_BLOCKS", 1)  # and groups of new shards
-    mix(ground, tmp_path / "many", *ALL, "--shard-tokens", 600)
+    mix(ground, tmp_path / "many", *ALL, "--shard-tokens", 100)
+    assert "work/regroup-" in (tmp_path / "many" / "__job").read_text()
     of_job = ("__job",)
     assert tree(tmp_path / "many", of_job) == tree(tmp_path / "1", of_job)
 
@@ -563,6 +569,47 @@ def test_a_job_of_other_groups_and_ranges_is_resumed(
     run_whole(*options, "--output", out)
     made = {name: data for name, data in tree(out).items() if not name.startswith("work/")}
     assert made == tree(whole)
+
+
+def test_regrouping_goes_on_after_a_failure(
+    ground: Ground, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planning, "MIN_BLOCKS", 1)
+    options = ("mix", "--input", *ground.inputs(), *ALL, "--shard-tokens", 100, "--workers", 1)
+    whole, out = tmp_path / "whole", tmp_path / "out"
+    called: list[str] = []
+
+    def failing(*arguments: Any) -> TaskResult:
+        called.append(arguments[-1])
+        if len(called) == 3:
+            raise DataError("the machine is lost")
+        return regroup_blocks(*arguments)
+
+    monkeypatch.setattr(arranged_shards, "regroup_blocks", failing)
+    assert run(*options, "--output", out).code == 1
+    assert run(*options, "--output", out).code == 0
+    assert not {*called[:2]} & {*called[3:]}
+    assert run(*options, "--output", whole).code == 0
+    assert tree(out) == tree(whole)
+
+
+@pytest.mark.parametrize("min_blocks", [(1, 4096), (4096, 1), (1, 2)])
+def test_tasks_of_other_groups_run_again(
+    ground: Ground, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, min_blocks: tuple[int, int]
+) -> None:
+    options = ("mix", "--input", *ground.inputs(), *ALL, "--shard-tokens", 100)
+    whole, out = tmp_path / "whole", tmp_path / "out"
+    run_whole(*options, "--output", whole)
+    with monkeypatch.context() as other:
+        other.setattr(planning, "MIN_BLOCKS", min_blocks[0])
+        other.setattr(arranged_shards, "write_new_shard", lambda *_: 1 / 0)
+        assert run(*options, "--output", out).code == 1
+    assert seen(out, "scatter")()
+    assert seen(out, "regroup")() == (min_blocks[0] == 1)
+    monkeypatch.setattr(planning, "MIN_BLOCKS", min_blocks[1])
+    run_whole(*options, "--output", out)
+    made, expected = (tree(each, ("__job",), corner="work/") for each in (out, whole))
+    assert made == expected
 
 
 def seen(out: Path, step: str) -> Callable[[], bool]:

@@ -26,7 +26,7 @@ from bpe_beam.shards.formats import SHARD_FORMATS, shard_format
 from bpe_beam.shards.index_shuffle import IndexShuffle
 from bpe_beam.shards.manifest import read_manifest
 from bpe_beam.storage import Storage
-from bpe_beam.workers.arrange import new_shard, planning, scatter
+from bpe_beam.workers.arrange import block_files, new_shard, planning, scatter
 from bpe_beam.workers.arrange.regroup import regroup_blocks
 from bpe_beam.workers.task_results import TaskResult
 
@@ -372,6 +372,7 @@ def test_groups_of_shards_change_no_byte(
 ) -> None:
     ground.make(tmp_path / "plain", *extra, "--shard-tokens", 200)
     monkeypatch.setattr(planning, "MIN_BLOCKS", 1)
+    monkeypatch.setattr(block_files, "SMALL_BLOCK_BYTES", 600)  # some blocks are larger
     ground.make(tmp_path / "out", *extra, "--shard-tokens", 200)
     names_of_work = ("summary.json", "__job")
     assert tree(tmp_path / "out", names_of_work) == tree(tmp_path / "plain", names_of_work)
@@ -399,6 +400,55 @@ def test_regrouping_goes_on_after_a_failure(
     assert ground.make(out, *extra)["shards_kept_from_before"] is None
     assert not {*first} & {*called[5:]}
     assert tree(out) == tree(tmp_path / "plain")
+
+
+@pytest.mark.parametrize("min_blocks", [(1, 4096), (4096, 1), (1, 2)])
+def test_tasks_of_other_groups_run_again(
+    ground: Ground, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, min_blocks: tuple[int, int]
+) -> None:
+    """What a job with other sizes of blocks has left is of no use, and does no harm."""
+    extra, out = (*ALL, "--shard-tokens", 200, "--workers", "1"), tmp_path / "out"
+    ground.make(tmp_path / "plain", *extra)
+    written: list[str] = []
+
+    def failing(*arguments: Any) -> TaskResult:
+        written.append(arguments[-1])
+        if len(written) == 3:
+            raise DataError("the machine is lost")
+        return new_shard.write_new_shard(*arguments)
+
+    with monkeypatch.context() as first:
+        first.setattr(arranged_shards, "write_new_shard", failing)
+        first.setattr(planning, "MIN_BLOCKS", min_blocks[0])
+        assert run(*ground.command(*extra), "--output", out).code == 1
+    assert bool([*out.glob("work/**/regroup-*.json")]) == (min_blocks[0] == 1)
+    monkeypatch.setattr(planning, "MIN_BLOCKS", min_blocks[1])
+    assert ground.make(out, *extra)["shards_kept_from_before"] is None
+    names_of_work = ("summary.json", "__job")
+    folders = (out, tmp_path / "plain")
+    made, expected = (tree(each, names_of_work, corner="work/") for each in folders)
+    assert made == expected
+
+
+def test_another_arrangement_takes_over_what_was_regrouped(
+    ground: Ground, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planning, "MIN_BLOCKS", 1)
+    extra, out = (*ALL, "--shard-tokens", 200, "--workers", "1"), tmp_path / "out"
+    with monkeypatch.context() as first:
+        first.setattr(arranged_shards, "write_new_shard", lambda *_: 1 / 0)
+        assert run(*ground.command(*extra), "--output", out).code == 1
+    assert [*out.glob("work/**/regroup-*.json")]
+    documents = inodes(out)
+    other = (*MADE["shuffled"][0], "--validation-share", "20%", "--shard-tokens", 250)
+    ground.make(tmp_path / "plain", *other)
+    with monkeypatch.context() as second:
+        second.setattr(arranged_shards, "write_new_shard", lambda *_: 1 / 0)
+        assert run(*ground.command(*other), "--output", out).code == 1
+    assert inodes(out) == documents
+    ground.make(out, *other)
+    names_of_work = ("summary.json", "__job")
+    assert tree(out, names_of_work) == tree(tmp_path / "plain", names_of_work)
 
 
 @pytest.mark.parametrize("steps", [2, 3])

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from bpe_beam.errors import DataError
 from bpe_beam.storage import Storage
+from bpe_beam.storage.read_ahead import read_ahead
 from bpe_beam.workers.arrange import block_files
 from bpe_beam.workers.arrange.block_files import BlockFileWriter, read_block
 
@@ -35,14 +38,81 @@ def test_each_new_shard_has_one_block(
             file.add(rows.slice(start, each.size), each)
             start += each.size
         file.finish()
-    task = SimpleNamespace(
-        folder=SimpleNamespace(storage=Storage()),
-        slices_schema=schema,
-        new_shards=8,
-    )
+    task = task_of(schema)
     shard_numbers = np.concatenate(shards)
-    for shard in range(8):
-        block = read_block(task, [str(path)], shard, 8)
-        assert block["ids"].num_chunks == 1
-        chosen = np.flatnonzero(shard_numbers == shard)
-        assert block.to_pylist() == rows.take(pa.array(chosen)).to_pylist()
+    for small_bytes in (block_files.SMALL_BLOCK_BYTES, 1000):
+        monkeypatch.setattr(block_files, "SMALL_BLOCK_BYTES", small_bytes)
+        for shard in range(8):
+            block = read_block(task, [str(path)], shard, 8)
+            assert block["ids"].num_chunks == 1
+            chosen = np.flatnonzero(shard_numbers == shard)
+            assert block.to_pylist() == rows.take(pa.array(chosen)).to_pylist()
+
+
+SCHEMA = pa.schema([("position", pa.int64()), ("ids", pa.large_binary())])
+
+
+def task_of(schema: pa.Schema) -> Any:
+    """Return what `read_block` needs of a task."""
+    return SimpleNamespace(folder=SimpleNamespace(storage=Storage()), slices_schema=schema)
+
+
+def write_file(url: str, ids: list[bytes], blocks: list[int]) -> None:
+    """Write a block file of 3 blocks."""
+    rows = pa.RecordBatch.from_pydict({"position": range(len(ids)), "ids": ids}, schema=SCHEMA)
+    with Storage().create(url) as stored, BlockFileWriter(stored, SCHEMA, 3) as file:
+        file.add(rows, np.array(blocks))
+        file.finish()
+
+
+@pytest.mark.parametrize("small_bytes", [block_files.SMALL_BLOCK_BYTES, 300])
+def test_blocks_of_remote_files_are_read_ahead_and_come_in_order(
+    small_bytes: int, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    """Of 40 files, some without a slice; some blocks are larger than small ones."""
+    monkeypatch.setattr(block_files, "SMALL_BLOCK_BYTES", small_bytes)
+    ahead: list[int] = []
+
+    def recorded(call: Any, items: Any, number: int) -> Any:
+        ahead.append(number)
+        return read_ahead(call, items, number)
+
+    monkeypatch.setattr(block_files, "read_ahead", recorded)
+    urls, expected = [], []
+    for number in range(40):
+        urls.append(f"memory://{request.node.name}/{number:02}.bin")
+        ids = [
+            bytes([number, each]) * (100 if number % 7 == 0 else 2) for each in range(number % 5)
+        ]
+        write_file(urls[-1], ids, [each % 3 for each in range(len(ids))])
+        expected += ids[1::3]
+    assert read_block(task_of(SCHEMA), urls, 1, 3)["ids"].to_pylist() == expected
+    assert ahead == [5]
+
+
+@pytest.mark.parametrize("small_bytes", [block_files.SMALL_BLOCK_BYTES, 0])
+def test_a_damaged_file_is_an_error(
+    small_bytes: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Cut, or with other bytes in a block or in the table: never another exception."""
+    monkeypatch.setattr(block_files, "SMALL_BLOCK_BYTES", small_bytes)
+    path = tmp_path / "blocks.bin"
+    write_file(str(path), [b"abcd", b"efgh"], [0, 1])
+    whole = path.read_bytes()
+    damaged = [whole[:size] for size in (0, 20, len(whole) - 8, len(whole) // 2)]
+    damaged += [whole[:at] + b"\xff" * 8 + whole[at + 8 :] for at in range(0, len(whole), 8)]
+    refused = 0
+    for data in damaged:
+        path.write_bytes(data)
+        try:
+            read_block(task_of(SCHEMA), [str(path)], 1, 3)
+        except DataError as error:
+            refused += 1
+            assert "run this job again" in str(error) or "blocks.bin" in str(error)
+    assert refused > 10
+
+
+@pytest.mark.parametrize("number", [-1, 3])
+def test_a_slice_without_a_block_is_an_error(number: int, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="missing or doubled"):
+        write_file(str(tmp_path / "blocks.bin"), [b"abcd", b"efgh"], [0, number])

@@ -10,11 +10,13 @@ import pytest
 from bpe_beam.workers.arrange import planning
 from bpe_beam.workers.arrange.task import ArrangeTask, PartPlan, ShardGroups
 
+STORE, LOCAL = "s3://bucket/out", "/out"
 
-@pytest.mark.parametrize("shards", [1, 3, 50, 1000])
+
+@pytest.mark.parametrize("shards", [8, 50, 1000])
 @pytest.mark.parametrize("new", [(9000,), (8190, 3), (4100, 4099, 1)])
 def test_groups_have_all_new_shards_once(shards: int, new: tuple[int, ...]) -> None:
-    groups = planning.groups_of(shards, new, 10**6)
+    groups = planning.groups_of(STORE, shards, new, 10**6)
     assert groups is not None
     assert groups.starts[0] == 0
     assert groups.starts[-1] == sum(new)
@@ -32,16 +34,25 @@ def test_groups_have_all_new_shards_once(shards: int, new: tuple[int, ...]) -> N
 
 
 def test_large_blocks_and_few_blocks_need_no_groups() -> None:
-    limit = planning.MIN_BLOCK_BYTES * 4096
-    assert planning.groups_of(64, [64], limit - 1) is not None
-    assert planning.groups_of(64, [60, 4], limit) is None
-    assert planning.groups_of(64, [63], 1) is None
-    assert planning.groups_of(1, [1], 1) is None
+    for folder, each in ((STORE, planning.MIN_BLOCK_BYTES), (LOCAL, 16 << 10)):
+        assert planning.groups_of(folder, 64, [64], each * 4096 - 1) is not None
+        assert planning.groups_of(folder, 64, [60, 4], each * 4096) is None
+        assert planning.groups_of(folder, 64, [63], 1) is None
+        assert planning.groups_of(folder, 1, [1], 1) is None
+
+
+@pytest.mark.parametrize("shards", [1, 2, 4000])
+def test_groups_that_save_less_than_half_of_the_blocks_are_not_made(shards: int) -> None:
+    for new in ([4096], [1] * 4096, [2, 4094]):
+        groups = planning.groups_of(STORE, shards, new, 10**6)
+        made = None if groups is None else shards * groups.count + 4096 * groups.sets
+        assert made is None or made <= shards * 4096 // 2
+        assert (made is None) == (shards < 3 or len(new) == 4096)
 
 
 def test_blocks_of_15_terabytes() -> None:
     splits, new, tokens = 15_000, 97_000, 3_255_000_000_000
-    groups = planning.groups_of(splits, [new], 2 * tokens)
+    groups = planning.groups_of(STORE, splits, [new], 2 * tokens)
     assert groups is not None
     blocks = splits * groups.count + new * groups.sets
     assert blocks < 10_000_000 < splits * new // 100
