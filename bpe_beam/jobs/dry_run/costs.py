@@ -314,7 +314,7 @@ def arrange_stages(
             reads=_BLOCK * splits * groups.count + _REGROUP[0] * tasks,
             writes=(_REGROUP[1] - 1 + parts_of(shard_bytes // tasks)) * tasks,
             at_once=_blocks_at_once(splits // groups.sets),
-            memory_bytes=80 * 10**6,
+            memory_bytes=130 * 10**6,
         )
     return {
         "measure": Stage(
