@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +21,14 @@ from msgspec import Struct
 from bpe_beam.errors import DataError, NotFoundError
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.storage import Storage, named_errors, redact
-from bpe_beam.storage.json_file import VERSION, JsonObject, read_signed, to_struct, with_checksum
+from bpe_beam.storage.json_file import (
+    VERSION,
+    JsonObject,
+    json_bytes,
+    read_signed,
+    to_struct,
+    with_checksum,
+)
 from bpe_beam.storage.names import escape_glob, is_local
 from bpe_beam.storage.retry import REQUESTS_AT_ONCE
 
@@ -45,13 +53,32 @@ T = TypeVar("T")
 S = TypeVar("S")
 
 
-class Receipt(Struct, frozen=True, forbid_unknown_fields=True):
-    """The record of a finished task, with the fingerprint of its job or window."""
+class _ReceiptFile(Struct, frozen=True, forbid_unknown_fields=True):
+    """The file of a receipt, without its version and its checksum."""
 
     task: str
     fingerprint: str
     files: tuple[FileInfo, ...]
     stats: JsonObject
+
+
+class Receipt(Struct, frozen=True):
+    """The record of a finished task, with the fingerprint of its job or window.
+
+    The stats are kept as JSON: a driver has the receipts of all splits, and objects take five times
+    as much memory.
+    """
+
+    task: str
+    fingerprint: str
+    files: tuple[FileInfo, ...]
+    stats_json: bytes
+
+    @property
+    def stats(self) -> JsonObject:
+        """The stats, a new object each time."""
+        stats: JsonObject = json.loads(self.stats_json)
+        return stats
 
     def read_stats(self, struct: type[T]) -> T:
         """Return the stats as an object of a class; raise DataError if they do not fit it."""
@@ -80,8 +107,8 @@ class TaskFolder:
         """Record that a task is finished; call it after its files were written."""
         if _TASK.fullmatch(task) is None:
             raise ValueError(f"task must match {_TASK.pattern}, got {task!r}")
-        receipt = Receipt(task, self.fingerprint, tuple(files), msgspec.to_builtins(stats))
-        data = with_checksum({"version": VERSION, **msgspec.to_builtins(receipt)})
+        file = _ReceiptFile(task, self.fingerprint, tuple(files), msgspec.to_builtins(stats))
+        data = with_checksum({"version": VERSION, **msgspec.to_builtins(file)})
         self.storage.write_bytes(self.path(receipt_name(task)), data)
 
     def read_receipt(self, task: str) -> Receipt | None:
@@ -94,10 +121,12 @@ class TaskFolder:
         try:
             values = read_signed(data, name)
             values.pop("version", None)
-            receipt = to_struct(values, Receipt, name)
+            file = to_struct(values, _ReceiptFile, name)
         except DataError:
             return None
-        return receipt if (receipt.task, receipt.fingerprint) == (task, self.fingerprint) else None
+        if (file.task, file.fingerprint) != (task, self.fingerprint):
+            return None
+        return Receipt(task, self.fingerprint, file.files, json_bytes(file.stats, None))
 
     def finished_tasks(self) -> list[str]:
         """Return the sorted names of the tasks that have receipts. Cost: one listing."""

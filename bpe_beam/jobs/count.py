@@ -221,7 +221,7 @@ class CountJob(CorpusJob[CountSettings, CountsManifest]):
         ]
 
     def manifest(self, plan: Plan, splits: list[Receipt], merged: list[Receipt]) -> CountsManifest:
-        stats = [receipt.read_stats(count_split.CountStats) for receipt in splits]
+        stats = [receipt.read_stats(count_split.CountedSplit) for receipt in splits]
         stats_of_parts = (receipt.read_stats(count_split.PartsStats) for receipt in merged)
         parts = tuple(part for each in stats_of_parts for part in each.parts)
         sources = (json.loads(split.sources or "{}") for split in stats)  # parsed one at a time

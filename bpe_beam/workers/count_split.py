@@ -52,14 +52,19 @@ _HEAD = struct.Struct("<IQ")
 """Before each block: the bytes of its source's name, which follows, and the bytes of the block."""
 
 
-class CountStats(SplitStats, frozen=True, kw_only=True):
-    """The receipt's facts about a counted split."""
+class CountedSplit(SplitStats, frozen=True, kw_only=True):
+    """The facts about a counted split that its manifest needs: a driver has them of all splits."""
 
     words: Count
-    blocks: list[list[Count]]  # partition, first byte and length of the blocks in its counts file
     # `documents`, `text_bytes` and `words` by source, as JSON text, which takes a tenth of
-    # the memory of the parsed values, since the driver has all receipts in memory.
+    # the memory of the parsed values.
     sources: str | None = None
+
+
+class CountStats(CountedSplit, frozen=True, kw_only=True):
+    """The receipt's facts about a counted split."""
+
+    blocks: list[list[Count]]  # partition, first byte and length of the blocks in its counts file
 
 
 class PartsStats(Struct, frozen=True):
