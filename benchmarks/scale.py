@@ -37,7 +37,7 @@ from growing_words import FILE_BYTES, Growth, texts_of, write
 
 from bpe_beam.engines.steps import PROCESSOR_TIME
 from bpe_beam.jobs.dry_run import costs
-from bpe_beam.jobs.dry_run.cluster import prediction, read_prices
+from bpe_beam.jobs.dry_run.cluster import RUNNER, prediction, read_prices
 from bpe_beam.messages import format_bytes
 from bpe_beam.settings.cluster import Cluster
 from bpe_beam.shards.shard_rows import SHARD_TOKENS
@@ -57,8 +57,8 @@ BLOCKS_OF_GB = 55e6  # of the words of a split of 1 GB
 TOKENS_A_BYTE = 0.217
 # Processor seconds of a byte: of blocks in parts, of text in tokens, and of text that is measured,
 # ordered, and written again.
-WRITE_PART_SECONDS, TOKENIZE_SECONDS = 12e-9, 6.5e-9
-ARRANGE_SECONDS = (0.2e-9, 3.0e-9, 2.9e-9)
+WRITE_PART_SECONDS, TOKENIZE_SECONDS = 10e-9, 12e-9
+ARRANGE_SECONDS = (0.3e-9, 4.1e-9, 3.6e-9)
 
 Row = dict[str, Any]
 
@@ -125,6 +125,7 @@ def row_of(job: str, gigabytes: float, words: Sequence[object]) -> Row:
         if k.endswith(PROCESSOR_TIME)
     }
     said = run(*words, "--dry-run", "--cluster", CLUSTER)["summary"]
+    said["cluster_stages"].pop(RUNNER, None)  # which these jobs do not have
     stages = said["cluster_stages"].values()
     names = ("processor_seconds", "requests", "read_bytes", "written_bytes")
     row["predicted"] = {name: sum(stage[name] for stage in stages) for name in names}
@@ -207,13 +208,14 @@ def large_corpus(terabytes: int) -> dict[str, dict[str, costs.Stage]]:
     corpus = costs.Corpus(text // 10**8, text // 10**9, text, text)
     unique = round(UNIQUE_OF_GB * (text / 1e9) ** POWER)
     blocks = corpus.splits * round(BLOCKS_OF_GB)
-    counting = costs.counting_seconds(text, blocks), WRITE_PART_SECONDS * blocks
+    counting = costs.counting_seconds(text, blocks, corpus.splits), WRITE_PART_SECONDS * blocks
     shard_bytes, tokens = round(2 * TOKENS_A_BYTE * text), TOKENS_A_BYTE * text
     tokenize = costs.tokenize_stages(corpus, TOKENIZE_SECONDS * text, shard_bytes, VOCABULARY)
 
     def arrange(shard_tokens: int) -> dict[str, costs.Stage]:
         seconds = tuple(each * text for each in ARRANGE_SECONDS)
-        shards, memory = ceil(tokens / shard_tokens), max(80 * 10**6, 10 * shard_tokens)
+        shards = ceil(tokens / shard_tokens)
+        memory = costs.new_shard_memory(shard_tokens, VOCABULARY)
         return tokenize | costs.arrange_stages(
             "s3://", corpus, seconds, shard_bytes, shards, memory
         )

@@ -244,6 +244,7 @@ class Host:
                 ("cpu.max", f"{quota} 100000") if one_tree else ("cpu.cfs_quota_us", quota)
             )
             limits.append(("cpu", name, value))
+            limits += [] if one_tree else [("cpuacct", "cpuacct.usage", "0")]  # only measured
         if memory is not None:
             name = "memory.max" if one_tree else "memory.limit_in_bytes"
             limits.append(("memory", name, str(memory)))
@@ -278,7 +279,7 @@ class Host:
         return f"bpe-beam-hosts-{self.switch}-{self.number}"
 
     def _groups(self) -> list[Path]:
-        tops = [_CONTROL_GROUPS, *(_CONTROL_GROUPS / name for name in ("cpu", "memory"))]
+        tops = [_CONTROL_GROUPS, *(_CONTROL_GROUPS / name for name in ("cpu", "cpuacct", "memory"))]
         return [top / self._group for top in tops if (top / self._group).exists()]
 
     def _network(self, *command: str) -> None:

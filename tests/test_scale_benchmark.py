@@ -57,3 +57,19 @@ def test_constants_are_found_in_rows() -> None:
     ]
     rows.append({"job": "train", "processor_seconds": 99.0})
     assert scale.fitted(rows) == pytest.approx((1.5, 2e-3, 1e-9))
+
+
+@pytest.mark.usefixtures("growing")
+def test_the_processor_time_of_a_host(tmp_path: Path) -> None:
+    """By the control groups of both versions, in which a host has one or several."""
+    hosts = importlib.import_module("scale_hosts")
+    first, second, whole = (tmp_path / name for name in ("cpu", "cpuacct", "whole"))
+    for each in (first, second, whole):
+        each.mkdir()
+    (first / "cpu.stat").write_text("nr_periods 5\nthrottled_time 7\n")
+    (second / "cpuacct.usage").write_text("2500000000\n")
+    (whole / "cpu.stat").write_text("usage_usec 1500000\nuser_usec 7\n")
+    assert hosts.processor_seconds([first, second]) == 2.5
+    assert hosts.processor_seconds([whole]) == 1.5
+    with pytest.raises(SystemExit, match="no control groups"):
+        hosts.processor_seconds([first])

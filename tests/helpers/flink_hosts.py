@@ -9,7 +9,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +66,9 @@ class FlinkHosts:
         top: The URL of the store's bucket.
     """
 
+    slots, parallelism = SLOTS, PARALLELISM
+    store_flags: Sequence[str] = ()
+    disk = "2G"
     job_server = "flink-job-server"
     roles = ("jobmanager", "taskmanager")
 
@@ -87,7 +90,7 @@ class FlinkHosts:
         """
         script("get", "flink")
         script("get", "boot")
-        with Hosts(NAMES, show=shown) as hosts:
+        with Hosts(NAMES, cls.disk, show=shown) as hosts:
             cluster = cls(hosts, gcs)
             cluster.start_store()
             for name in ("manager", *WORKERS):
@@ -110,7 +113,15 @@ class FlinkHosts:
             line = ["-scheme", "http", "-host", "0.0.0.0", "-port", str(_PORT)]
             line += ["-external-url", _STORE, "-backend", "filesystem", "-filesystem-root", _DATA]
         else:
-            line = ["--access", USER, "--secret", SECRET, "--region", "us-east-1"]
+            line = [
+                *self.store_flags,
+                "--access",
+                USER,
+                "--secret",
+                SECRET,
+                "--region",
+                "us-east-1",
+            ]
             line += ["--keep-alive", "--port", f"0.0.0.0:{_PORT}", "posix", _DATA]
         self._running["store"] = store.start(self._server, *line, log="/var/tmp/store.log")
         wait_until(lambda: _answers(store, _PORT), "the store")
@@ -120,7 +131,7 @@ class FlinkHosts:
         role = self.roles[name != "manager"]
         line = [*_SHORT, sys.executable, str(ROOT / "scripts" / "runners.py"), "serve", role]
         line += ["--home", HOME, "--address", name, "--job-manager", "manager"]
-        line += ["--slots", str(SLOTS)]
+        line += ["--slots", str(self.slots)]
         self._running[name] = self.hosts[name].start(*line, log="/var/tmp/cluster.log")
 
     def end(self, name: str) -> None:
@@ -193,7 +204,7 @@ class FlinkHosts:
         return (
             *("--config", str(ROOT / "configs" / "runners" / "flink_cluster.yaml")),
             "--flink_master=manager:8081",
-            f"--parallelism={PARALLELISM}",
+            f"--parallelism={self.parallelism}",
             f"--environment_config={environment}",
             f"--flink_job_server_jar={self.jar}",
         )

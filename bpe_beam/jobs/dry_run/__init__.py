@@ -140,7 +140,7 @@ class _Words:
         # A split of the sample is smaller, and there are fewer of them.
         times = trials.splits / (splits * trials.share)
         in_split = self.growth(times)
-        blocks = trials.blocks
+        blocks = trials.second.blocks
         words = self.manifest.unique_words / trials.splits * in_split
         first, second = trials.first, trials.second
         more_words = second.summary["unique_words"] - first.summary["unique_words"]
@@ -161,15 +161,20 @@ class _Words:
     def stages(self) -> dict[str, Stage]:
         """Return the stages of counting on a store."""
         trials = self.trials
-        second, sampled = trials.second, trials.blocks
         rows = self.rows()
         blocks = max(1, rows["temporary_bytes"])
-        level = second.processor_seconds("CountSplit") / costs.counting_seconds(
-            second.text, sampled
-        )
+        usual = [
+            costs.counting_seconds(each.text, each.blocks, trials.splits)
+            for each in (trials.second, trials.repeated)
+        ]
+        taken = [each.processor_seconds("CountSplit") for each in (trials.second, trials.repeated)]
+        level = taken[0] / usual[0]
+        if trials.share < 1:
+            # Less of it is the time that the many slices of a sample take.
+            level = max(0.0, taken[0] - taken[1]) / (usual[0] - usual[1])
         # Parts of a sample take nearly all their time to open files.
         seconds = (
-            level * costs.counting_seconds(trials.text, blocks),
+            level * costs.counting_seconds(trials.text, blocks, trials.corpus.splits),
             level * costs.PART_BLOCK_SECONDS * blocks,
         )
         return costs.count_stages(
@@ -256,20 +261,21 @@ def _training(
     sizes = [part.word_bytes for part in manifest.parts]
     parts = len(sizes)
     limit = max(_MIN_LEARNING, _LEARNING_SHARE * _usual_seconds(recipe, word_bytes))
-    while parts > 1 and _usual_seconds(recipe, sum(sizes[:parts])) > limit:
+    while parts > 2 and _usual_seconds(recipe, sum(sizes[:parts])) > limit:
         parts -= 1
-    share = min(1.0, max(1, sum(sizes[:parts])) / max(1, word_bytes))
+    learned = sum(sizes[:parts])
+    share = min(1.0, max(1, learned) / max(1, word_bytes))
     first = _learned(plan, settings, 1 if share < 1 else parts)
     processor, seconds = started + first.processor_seconds, first.seconds
     grown, storage = first.grown, first.storage_bytes
     needed = memory_needed(word_bytes, unique, recipe)
     if share < 1:
-        # The first has imported modules; the second only learns.
-        last = _learned(plan, settings, parts)
-        more = _usual_seconds(recipe, word_bytes) - _usual_seconds(recipe, sizes[0])
-        more /= _usual_seconds(recipe, word_bytes * share)
-        processor += more * last.processor_seconds
-        seconds += more * last.seconds
+        # The first has imported modules. More words take the difference of the others, since
+        # reading files and making the alphabet come first in each.
+        last, less = (_learned(plan, settings, number) for number in (parts, 1))
+        times = (word_bytes - sizes[0]) / max(1, learned - sizes[0])
+        processor += times * max(0.0, last.processor_seconds - less.processor_seconds)
+        seconds += times * max(0.0, last.seconds - less.seconds)
         # The needed memory is an upper bound; the training shows the share that is really used.
         sampled = memory_needed(round(word_bytes * share), round(unique * share), recipe)
         grown += round(needed * min(1.0, last.grown / sampled))
@@ -385,11 +391,12 @@ def _tokenizing_stages(
     measure, order, write = map(
         trials.processor_seconds, ("MeasureShard", "ScatterShard", "WriteNewShard")
     )
+    new_shards = max(len(arrangement.parts), math.ceil(tokens / largest))
     return stages | costs.arrange_stages(
         settings.output,
         corpus,
         (measure, order, write),
         shard_bytes,
-        max(len(arrangement.parts), math.ceil(tokens / largest)),
-        max(80 * 10**6, 10 * min(tokens, largest)),
+        new_shards,
+        costs.new_shard_memory(tokens // new_shards, vocabulary),
     )

@@ -17,11 +17,14 @@ from msgspec import Meta, Struct
 from bpe_beam import json_structs
 from bpe_beam.errors import UsageError
 from bpe_beam.jobs.corpus.summary import Rows
-from bpe_beam.jobs.dry_run.costs import DRIVER_REQUESTS, WORKER_BYTES, Stage
+from bpe_beam.jobs.dry_run.costs import DRIVER_REQUESTS, WORKER_BYTES, Stage, runner_seconds
 from bpe_beam.messages import did_you_mean, format_bytes, shortened
 from bpe_beam.settings.cluster import Cluster
 from bpe_beam.storage import Storage, redact
 from bpe_beam.storage.json_file import JsonObject
+
+RUNNER = "runner"
+"""The row of what the runner takes by itself: the start of pipelines and of their workers."""
 
 _MAX_FILE_BYTES = 1 << 20
 
@@ -93,25 +96,28 @@ def prediction(
     Stages of workers that follow one another are one pipeline, unless the driver is between them,
     as it is before the rounds of a stage of several pipelines.
     """
-    table: dict[str, Rows] = {}
-    seconds, pipelines, before = 0.0, 0, None
-    for name, stage in stages.items():
-        taken = seconds_of(stage, cluster)
-        if stage.tasks:
-            goes_on = before is not None and before.tasks and stage.pipelines == 1
-            started = 0 if goes_on else stage.pipelines
-            pipelines += started
-            taken += started * cluster.start
+    pipelines, before = 0, None
+    for stage in stages.values():
+        if stage.tasks and (before is None or not before.tasks or stage.pipelines > 1):
+            pipelines += stage.pipelines
         before = stage
-        seconds += taken
-        table[name] = {
+    runner = Stage(processor_seconds=pipelines * runner_seconds(cluster.workers))
+    taken = {name: seconds_of(stage, cluster) for name, stage in stages.items()}
+    if pipelines:
+        stages = {**stages, RUNNER: runner}
+        taken[RUNNER] = pipelines * cluster.start
+    seconds = sum(taken.values())
+    table: dict[str, Rows] = {
+        name: {
             "processor_seconds": round(stage.processor_seconds + stage.client_seconds, 1),
             "read_bytes": stage.read_bytes,
             "written_bytes": stage.written_bytes,
             "shuffled_bytes": stage.shuffled_bytes,
             "requests": stage.reads + stage.writes,
-            "seconds": round(taken, 1),
+            "seconds": round(taken[name], 1),
         }
+        for name, stage in stages.items()
+    }
     # A stage with few tasks has not one for each core of a worker.
     of_tasks = max(
         stage.memory_bytes * min(cluster.cores, ceil(stage.tasks / cluster.workers))

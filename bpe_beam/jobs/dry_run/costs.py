@@ -25,22 +25,33 @@ FILE_BYTES, SPLIT_BYTES = 700, 25_000
 
 PART_WORD_BYTES = 150  # the memory of a word in the task that writes its part
 
-DRIVER_BYTES, WORKER_BYTES = 250 * 10**6, 250 * 10**6
+DRIVER_BYTES, WORKER_BYTES = 250 * 10**6, 300 * 10**6
 """The memory of a driver and of a worker's process without tasks: Python, and libraries."""
+
+SLICE_TOKEN_BYTES = 1
+"""The memory of a token in the task that writes a new shard, besides its id. Documents of few
+tokens need more."""
 
 WORD_CACHE_BYTES = 64 << 20  # the memory of the word cache of an encoding thread
 
-REQUEST_SECONDS, BYTE_SECONDS = 2.0e-3, 1.8e-9
+REQUEST_SECONDS, BYTE_SECONDS = 3.4e-3, 3.9e-9
 """The processor time of a store's client for each request, and for each byte."""
 
-START_SECONDS = 1.1  # the processor time until a process has begun to work
+START_SECONDS = 1.2  # the processor time until a process has begun to work
+
+PIPELINE_SECONDS, WORKER_SECONDS = 27.0, 12.0
+"""The processor time of a runner for each pipeline: of the driver and the manager, and of each
+worker to start its processes. Measured with Flink on one and two hosts; most of it is Java's."""
 
 FILE_SECONDS, SPLIT_SECONDS = 0.27e-3, 1.0e-3
 """The processor time of the driver for each file of the plan and each split, without requests."""
 
-COUNT_TEXT_SECONDS, COUNT_BLOCK_SECONDS = 1.2e-9, 19e-9
-"""The processor time of counting, for each byte of text and of the blocks of words: a dry run
-measures their sum. Large splits have fewer unique words, and so fewer blocks, than the sample."""
+COUNT_TEXT_SECONDS, COUNT_BLOCK_SECONDS = 1.2e-9, 26e-9
+COUNT_MISS_SECONDS, CACHED_BLOCK_BYTES = 1.5e-9, 3 * 10**6
+"""The processor time of counting, for each byte of text and of the blocks of words, and again for
+each byte of text when the blocks of a split double beyond some bytes, since its table of words is
+not in a core's cache then. A dry run measures their sum. Large splits have fewer unique words in
+total, and so fewer blocks, than the sample."""
 
 REGROUP_SECONDS = 2.0e-9  # of regrouping blocks, for each byte of ids, without requests
 
@@ -118,6 +129,11 @@ def parts_of(size: int) -> int:
     return 1 if size <= PART else 2 + ceil(size / PART)
 
 
+def runner_seconds(workers: int) -> float:
+    """Return the processor seconds of a runner with so many workers for a pipeline, by itself."""
+    return PIPELINE_SECONDS + WORKER_SECONDS * workers
+
+
 def driver_stage(corpus: Corpus, split: tuple[int, int], more: tuple[int, int] = (0, 0)) -> Stage:
     """Return the driver's part: the plan, receipts, and final names.
 
@@ -147,9 +163,11 @@ def _read_text(corpus: Corpus) -> tuple[int, int]:
     return slices * (1 + requests), corpus.stored_bytes + past_ends
 
 
-def counting_seconds(text: float, blocks: float) -> float:
+def counting_seconds(text: float, blocks: float, splits: int) -> float:
     """Return the usual processor seconds of counting splits; more than 0."""
-    return COUNT_TEXT_SECONDS * max(1.0, text) + COUNT_BLOCK_SECONDS * blocks
+    doubled = math.log2(max(1.0, blocks / splits / CACHED_BLOCK_BYTES))
+    text_seconds = COUNT_TEXT_SECONDS + COUNT_MISS_SECONDS * doubled
+    return text_seconds * max(1.0, text) + COUNT_BLOCK_SECONDS * blocks
 
 
 def count_stages(
@@ -274,6 +292,12 @@ def tokenize_stages(
         ),
         "driver": driver_stage(corpus, _TOKENIZE_SPLIT_DRIVER),
     }
+
+
+def new_shard_memory(tokens: int, vocabulary: int) -> int:
+    """Return the bytes of memory of the task that writes a new shard of so many tokens."""
+    id_bytes = 2 if vocabulary <= 1 << 16 else 4
+    return max(80 * 10**6, (SLICE_TOKEN_BYTES + id_bytes) * tokens)
 
 
 def _blocks_at_once(files: int) -> int:

@@ -80,6 +80,11 @@ class Trial:
         """The bytes of the text; at least 1."""
         return max(1, int(self.summary["text_bytes"]))
 
+    @property
+    def blocks(self) -> int:
+        """The bytes of the blocks of words."""
+        return int((self.summary["counters"] or {}).get("count_block_bytes", 0))
+
     def processor_seconds(self, label: str) -> float:
         """Return the processor time of the tasks of a step."""
         measured = (self.summary["distributions"] or {}).get(processor_time(label), {"sum": 0})
@@ -134,11 +139,6 @@ class Trials:
     def per_byte(self, difference: float) -> float:
         """Return a difference between both trials for each byte of text; 0 if they are the same."""
         return max(0.0, difference) / max(1, self.second.text - self.first.text)
-
-    @property
-    def blocks(self) -> int:
-        """The bytes of the blocks of words of the second trial."""
-        return int((self.second.summary["counters"] or {}).get("count_block_bytes", 0))
 
     @property
     def corpus(self) -> Corpus:

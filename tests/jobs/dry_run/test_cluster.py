@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from bpe_beam.errors import UsageError
 from bpe_beam.jobs.dry_run.cluster import Prices, prediction, read_prices, seconds_of
-from bpe_beam.jobs.dry_run.costs import WORKER_BYTES, Stage
+from bpe_beam.jobs.dry_run.costs import PIPELINE_SECONDS, WORKER_BYTES, WORKER_SECONDS, Stage
 from bpe_beam.settings.cluster import Cluster
 from bpe_beam.storage import Storage
 
@@ -53,9 +53,11 @@ def test_pipelines_start_once_for_the_stages_that_follow_one_another() -> None:
     rows = prediction(stages, CLUSTER, Prices(), 0)
     assert rows["cluster"]["pipelines"] == 2
     assert rows["cluster"]["seconds"] == pytest.approx(3 * 45 + 1006.2 + 2 * 30, abs=0.1)
-    assert rows["cluster_stages"]["a"]["seconds"] == 75
-    assert rows["cluster_stages"]["b"]["seconds"] == 45
-    assert rows["cluster"]["processor_seconds"] == 3200
+    assert rows["cluster_stages"]["a"]["seconds"] == 45
+    runner = rows["cluster_stages"]["runner"]
+    assert runner["seconds"] == 60
+    assert runner["processor_seconds"] == 2 * (PIPELINE_SECONDS + 10 * WORKER_SECONDS)
+    assert rows["cluster"]["processor_seconds"] == 3200 + runner["processor_seconds"]
     assert "cluster_price" not in rows
 
 
@@ -63,14 +65,14 @@ def test_each_round_is_a_pipeline() -> None:
     stages = {"write parts": stage(80), "merge rounds": replace(stage(80), pipelines=20)}
     rows = prediction(stages, CLUSTER, Prices(), 0)
     assert rows["cluster"]["pipelines"] == 21
-    assert rows["cluster_stages"]["merge rounds"]["seconds"] == 45 + 20 * 30
+    assert rows["cluster_stages"]["runner"]["seconds"] == 21 * 30
 
 
 def test_memory_of_a_worker_beyond_what_it_has() -> None:
     rows = prediction({"a": stage(80)}, replace(CLUSTER, memory=6 * 10**8), Prices(), 0)
     assert rows["cluster"]["worker_memory_bytes"] == WORKER_BYTES + 4 * 10**8
     (warning,) = rows["warnings"]
-    assert "a worker with 4 cores needs about 650 MB" in warning
+    assert "a worker with 4 cores needs about 700 MB" in warning
     few = prediction({"a": stage(15), "b": stage(0)}, CLUSTER, Prices(), 0)["cluster"]
     assert few["worker_memory_bytes"] == WORKER_BYTES + 2 * 10**8
     assert few["driver_memory_bytes"] == 10**8

@@ -94,5 +94,16 @@ def test_a_thread_that_has_seen_more_text_is_faster() -> None:
 
 
 def test_few_blocks_where_splits_are_large() -> None:
-    small, large = (costs.counting_seconds(10**9, blocks) for blocks in (2 * 10**8, 10**8))
+    small, large = (costs.counting_seconds(10**9, blocks, 100) for blocks in (2 * 10**8, 10**8))
     assert small - large == pytest.approx(costs.COUNT_BLOCK_SECONDS * 10**8)
+
+
+def test_words_of_a_large_split_are_not_in_the_cache() -> None:
+    """48 MB of blocks of a split are 3 MB, doubled four times."""
+    near, far = (costs.counting_seconds(10**9, 48 * 10**6, splits) for splits in (16, 1))
+    assert far - near == pytest.approx(4 * costs.COUNT_MISS_SECONDS * 10**9)
+
+
+def test_a_shard_of_many_tokens_needs_memory() -> None:
+    sizes = [(10**6, 32_000), (10**9, 1 << 16), (10**9, (1 << 16) + 1)]
+    assert [costs.new_shard_memory(*size) for size in sizes] == [80 * 10**6, 3 * 10**9, 5 * 10**9]

@@ -131,12 +131,29 @@ def test_imports_do_not_grow_with_the_words(made: Path, monkeypatch: pytest.Monk
         costs = [
             dry_run._Learned(1.0 + more, 1.0, 10**8, 10**6 * (1 + more), 10**6, 400),
             dry_run._Learned(1.0, 1.0, 10**8, 10**6, 10**6, 400),
+            dry_run._Learned(0.5, 1.0, 10**8, 10**6, 10**6, 400),
         ]
         monkeypatch.setattr(dry_run, "_learned", lambda *_, costs=costs: costs.pop(0))
         found.append(estimated(made, "train", *args))
         assert not costs
     assert found[1]["seconds"] - found[0]["seconds"] == pytest.approx(100, abs=5)
     assert found[1]["memory_bytes"] - found[0]["memory_bytes"] == 10**8
+
+
+def test_a_training_grows_by_the_difference_of_two(
+    made: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On 2 of 32 parts of about the same size, and on 1: 30 more parts cost 30 times as much."""
+    monkeypatch.setattr(dry_run, "_MIN_LEARNING", 0.0)
+    monkeypatch.setattr(
+        dry_run,
+        "_learned",
+        lambda plan, settings, parts: dry_run._Learned(
+            100.0 * parts, 1.0, 10**8, 10**6, 10**6, 400
+        ),
+    )
+    found = estimated(made, "train", "--counts", made / "tok" / "counts", "--vocab-size", 400)
+    assert found["seconds"] == pytest.approx(3200, rel=0.3)
 
 
 def test_train_in_rounds(made: Path) -> None:
@@ -300,7 +317,7 @@ def test_a_cluster_is_predicted(made: Path, job: str) -> None:
             *("tokenize splits", "driver", "measure", "plan shards", "order documents"),
             "write new shards",
         ],
-    }[job]
+    }[job] + ["runner"]
     assert whole["cores"] == 8
     assert whole["pipelines"] == (3 if job == "arrange" else 1)
     assert whole["seconds"] == pytest.approx(
