@@ -47,16 +47,20 @@ from bpe_beam.progress import Progress
 from bpe_beam.settings.common import InputSettings, RunSettings
 from bpe_beam.settings.tokenize import ArrangementSettings, TokenizeSettings
 from bpe_beam.shards.formats.megatron import MegatronStream, MegatronWriter
+from bpe_beam.shards.shard_rows import Arrangement
 from bpe_beam.storage import Storage
 from bpe_beam.storage.json_file import to_struct
 from bpe_beam.training.learn import learn
 from bpe_beam.training.merges.words import Size, Words, memory_needed
 from bpe_beam.training.recipe import BpeRecipe, UnigramRecipe
 from bpe_beam.workers import count_split as counting
+from bpe_beam.workers.arrange.block_files import BlockFileWriter
+from bpe_beam.workers.arrange.regroup import regroup_blocks
+from bpe_beam.workers.arrange.task import ArrangeTask, PartPlan, ShardGroups
 from bpe_beam.workers.document_encoding import Encoding
 from bpe_beam.workers.rounds import task as round_task
 from bpe_beam.workers.split_reader import SplitReading
-from bpe_beam.workers.split_task import split_tasks
+from bpe_beam.workers.split_task import split_tasks, task_name
 from bpe_beam.workers.stream import watcher as watching
 from bpe_beam.workers.stream.watcher import Stream, Watcher
 
@@ -348,8 +352,41 @@ def arranging_worker(folder: Path) -> Found:
     small, large = (
         _arranging_peak(folder, texts * times, shard_tokens, length) for times in (3, 30)
     )
-    claimed = 2 * (max(80 * MB, 10 * shard_tokens) + 200 * length) + BLOCKS
+    claimed = 2 * (max(110 * MB, 10 * shard_tokens) + 200 * length) + BLOCKS
     return Found(large, min(claimed, small * 6 // 5))
+
+
+def regrouping_worker(folder: Path) -> Found:
+    """Measure a task that regroups the blocks of a hundred files: 100 MB of ids in 500,000 slices.
+
+    Each file has one block, which is in memory at once; a store has up to 32 MB of them read ahead.
+    """
+    files, slices, shards = 100, 5_000, 200
+    (folder / "work").mkdir()
+    needed: dict[str, Any] = {
+        "folder": TaskFolder(STORAGE, str(folder), ""),
+        "shards": files,
+        "arrangement": Arrangement(),
+        "shard_format": "megatron",
+        "vocab_size": 50_000,
+        "parts": (PartPlan.even("shard", files * slices, shards),),
+        "groups": ShardGroups((0, shards), 1),
+    }
+    task = ArrangeTask(**(dict.fromkeys(ArrangeTask.__annotations__) | needed))
+    positions = RANDOM.permutation(files * slices)
+    for number, chosen in enumerate(np.split(positions, files)):
+        columns = [
+            chosen,
+            np.zeros(slices, np.int64),
+            pa.array([bytes(200)] * slices, "large_binary"),
+        ]
+        rows = pa.RecordBatch.from_arrays([*map(pa.array, columns)], schema=task.slices_schema)
+        url = task.folder.path(f"work/{task_name('scatter', number, files)}.bin")
+        with STORAGE.create(url) as stored, BlockFileWriter(stored, rows.schema, 1) as file:
+            file.add(rows, np.zeros(slices, np.int64))
+            file.finish()
+    urls = sorted(str(path) for path in (folder / "work").iterdir())
+    return Found(peak(lambda: regroup_blocks(task, urls, [], "0")), 100 * MB)
 
 
 def _arranging_peak(folder: Path, texts: list[str], shard_tokens: int, length: int) -> int:
@@ -508,6 +545,7 @@ ROWS: dict[str, Callable[[Path], Found]] = {
         driver, count_worker, part_writer, evaluation, learner, piece_learner, rounds_driver,
         round_worker,
         round_sums, hot_pairs, tokenize_worker, tokenizer, freed_ids, arranging_worker,
+        regrouping_worker,
         shard_writer, verifier, watcher, tokenize_transform, write_tokens, encode_iterable,
     )
 }  # fmt: skip

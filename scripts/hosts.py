@@ -120,7 +120,7 @@ class Host:
     @property
     def ended(self) -> bool:
         """Whether the host has ended."""
-        return _beginning(self.pid) != self.began
+        return not self.began or _beginning(self.pid) != self.began
 
     def command(self, *args: str | Path) -> list[str]:
         """Return the command that runs a command on the host, which is killed when this one is."""
@@ -326,12 +326,10 @@ class Hosts:
         return self
 
     def __exit__(self, *error: object) -> None:
-        try:
-            for host in self._hosts.values():
-                host.kill()
-        finally:  # which ends all that is left
-            os.close(self._write)
-            os.close(self._read)
+        os.close(self._write)  # which ends all hosts, also those that another process has started
+        os.close(self._read)
+        for host in self._hosts.values():
+            host.kill()
         if self._switch:
             _wait(lambda: not _alive(self._switch), "the end of the switch")
 
@@ -342,6 +340,8 @@ class Hosts:
 
     def start(self, name: str) -> Host:
         """Make a host, or one of the same name and address in place of one that was killed."""
+        if name not in self.names:
+            raise Missing(f"{name} must be one of the hosts {', '.join(self.names)}")
         if name in self._hosts:
             self._hosts[name].kill()
         shown = [str(each) for each in (*_needed(), *self.show)]

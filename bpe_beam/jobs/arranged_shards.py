@@ -28,7 +28,7 @@ from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.workers.arrange import planning
 from bpe_beam.workers.arrange.new_shard import write_new_shard
 from bpe_beam.workers.arrange.regroup import regroup_blocks
-from bpe_beam.workers.arrange.task import STAGE, ArrangeTask, PartPlan, PartSums
+from bpe_beam.workers.arrange.task import REGROUP, STAGE, ArrangeTask, PartPlan, PartSums
 from bpe_beam.workers.task_results import MetricSums
 
 
@@ -78,12 +78,13 @@ class ArrangedShards:
 
     # ---- the same for all ----
 
-    def remaining(self, tasks: Sequence[str]) -> list[int]:
-        """Return the numbers of the tasks to run; forget receipts of other documents."""
+    def remaining(self, tasks: Sequence[str], made_of: str = "") -> list[int]:
+        """Return the numbers of the tasks to run; forget receipts of what is not `made_of` this."""
+        made_of = made_of or self._task.made_of
         remaining: list[int] = []
         unfit: list[Receipt] = []
         for index, receipt in enumerate(map(self._folder.receipt, tasks)):
-            if receipt is None or receipt.stats.get("made_of") != self._task.made_of:
+            if receipt is None or receipt.stats.get("made_of") != made_of:
                 remaining.append(index)
                 unfit += [receipt] if receipt is not None else []
         self._folder.forget(unfit)
@@ -129,6 +130,10 @@ class ArrangedShards:
         groups = planning.groups_of(self._folder.url, self._task.shards, shards, id_bytes)
         self._task = replace(self._task, groups=groups)
         self._regroup_tasks = [] if groups is None else groups.tasks()
+        others = self._folder.kept.keys() - {*self._regroup_tasks}
+        self._folder.forget(
+            self._folder.kept[name] for name in others if name.startswith(f"{REGROUP}-")
+        )
         self._folder.expect(f"{WORK}/{name}.bin" for name in self._regroup_tasks)
 
     def new_shards_steps(
@@ -137,10 +142,10 @@ class ArrangedShards:
         """Return the last steps, from the scattered documents to new shards.
 
         Args:
-            scatter: The names of the tasks that scatter documents; those that remain are known.
+            scatter: The names of the tasks that scatter documents; call `remaining` first.
             new: The elements of the new shards.
         """
-        groups = list(map(str, self.remaining(self._regroup_tasks)))
+        groups = list(map(str, self.remaining(self._regroup_tasks, self._task.blocks_made_of)))
         known, regrouped = self.files_of(scatter), self.files_of(self._regroup_tasks)
 
         def described(task: ArrangeTask, engine: Engine, scattered: Collection) -> Collection:
@@ -200,11 +205,13 @@ class ArrangedShards:
         """Return the new shards of a part with their final names there, and their manifest."""
         folder, documents = self._folder, self._documents
         names = [plan.task(shard) for shard in range(plan.shards)]
-        receipts = [*map(folder.all_receipts(names).__getitem__, names)]
+        known = folder.all_receipts(names)
+        receipts = [known[name] for name in names]
         total = self.total(number)
         numbered = planning.numbered_shards(receipts, total)
         if isinstance(numbered, int):
-            folder.forget(receipts)
+            regrouped = (known[name] for name in self._regroup_tasks if name in known)
+            folder.forget([*receipts, *regrouped])
             raise planning.other_tokens(folder.url, numbered, total)
         rows = numbered.rows
         rejects = Rejects({}, ())

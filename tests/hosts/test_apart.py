@@ -346,10 +346,13 @@ def test_the_command_line() -> None:
         for action in ("cut", "heal", "stop", "continue", "kill", "start"):
             assert call(action, "right") == ""
         assert call("slow", "left", "--delay", "0.1") == ""
+        assert call("limit", "right", "--cpus", "0.5") == ""
         with Hosts(["probe"]):  # which ends what is left of networks that have ended
             assert call("run", "right", "hostname") == "right\n"
-            assert any("carry host1" in row for row in processes())
-        assert "must be one of the hosts left, right" in call("cut", "lift", code=1)
+            keeper = json.loads(hosts_module.STATE.read_text())["keeper"]
+            assert any(f"{keeper} carry host1 " in row for row in processes())
+        for action in ("cut", "start"):
+            assert "must be one of the hosts left, right" in call(action, "lift", code=1)
     finally:
         subprocess.run([sys.executable, SCRIPT, "down"], capture_output=True, timeout=2 * SECONDS)
     assert call("list", code=1).startswith("hosts.py: there is no network")

@@ -365,7 +365,7 @@ def arrange_stages(
             written_bytes=shard_bytes,
             reads=(_SCATTER[0] + shard_reads) * splits,
             writes=(_SCATTER[1] - 1 + parts_of(shard_bytes // splits)) * splits,
-            memory_bytes=80 * 10**6,
+            memory_bytes=110 * 10**6,
         ),
         **regroup,
         "write new shards": Stage(

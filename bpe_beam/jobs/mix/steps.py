@@ -80,7 +80,7 @@ class MixSteps(ArrangedShards):
             folder=folder.for_workers(),
             documents=urls[0],
             documents_format=first.format,
-            made_of=planning.made_of(folder.url, made_of),
+            made_of=planning.made_of(made_of),
             shards=len(self._shards),
             count=count,
             arrangement=arrangement,
@@ -254,7 +254,7 @@ class MixSteps(ArrangedShards):
         parts = [part or "all" for part in self.arrangement.parts]
         folder.expect(token_counts_name(part_task(n, part)) for n in scattered for part in parts)
         remaining = self.remaining([name for name, _ in new])
-        to_scatter = self.remaining(scattered)
+        to_scatter = self.remaining(scattered, self._task.blocks_made_of)
         if remaining or to_scatter:
             elements = [planning.to_element(new[number][1]) for number in remaining]
             self._write(placed, scattered, to_scatter, elements)

@@ -60,7 +60,7 @@ class ArrangeSteps(ArrangedShards):
             folder=folder.for_workers(),
             documents=documents,
             documents_format=tokenized.format,
-            made_of=planning.made_of(folder.url, [tokenized.to_bytes()]),
+            made_of=planning.made_of([tokenized.to_bytes()]),
             shards=len(tokenized.shards),
             count=tokenized.totals.documents,
             arrangement=arrangement,
@@ -130,7 +130,8 @@ class ArrangeSteps(ArrangedShards):
         remaining = self.remaining([name for name, _ in new])
         if not remaining:
             return len(new)
-        elements = self._shards_to_scatter(self.remaining(scatter_tasks))
+        to_scatter = self.remaining(scatter_tasks, self._task.blocks_made_of)
+        elements = self._shards_to_scatter(to_scatter)
         to_write = [planning.to_element(new[index][1]) for index in remaining]
         new_shards = self.new_shards_steps(scatter_tasks, to_write)
 

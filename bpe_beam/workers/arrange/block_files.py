@@ -2,28 +2,30 @@
 
 A row of a block has the position of the new document or sequence that the slice is for, the offset
 of the slice there, its ids as bytes, and the labels of the document if the new shards store them. A
-block is Arrow record batches. After the blocks comes a table, int64[blocks + 1]: the first byte of
-each block, and the end.
+block is Arrow record batches. After the blocks comes a table, int64[blocks + 1, 2]: the first byte
+of each block and its CRC-32, then the end and 0.
 """
 
 from __future__ import annotations
 
 import contextlib
+import io
 import itertools
 import tempfile
-from collections.abc import Iterator, Sequence
+import zlib
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bpe_beam.errors import DataError
+from bpe_beam.errors import DataError, lacks_memory
 from bpe_beam.shards.document_batches import bounds_of
 from bpe_beam.shards.formats.spool import spool_errors
 from bpe_beam.shards.stored_shard import RangeFile
-from bpe_beam.storage import Storage
+from bpe_beam.storage import Storage, redact
 from bpe_beam.storage.hashing import HashingFile
 from bpe_beam.storage.names import is_local
 from bpe_beam.storage.read_ahead import read_ahead
@@ -37,7 +39,9 @@ BUFFER_BYTES = 32 << 20  # the bytes of slices that a worker has in memory befor
 READ_AHEAD, READ_AHEAD_SHARE = 8, 8
 """The maximum number of blocks of remote files that are read at once, one for so many files."""
 
-SMALL_BLOCK_BYTES = 4 << 20  # a block of no more bytes is in memory at once
+SMALL_BLOCK_BYTES = 4 << 20  # a block of no more bytes is in memory at once; larger ones by ranges
+
+_TABLE_ROW = 16
 
 
 def id_column(ids: NDArray[np.uint32], lengths: NDArray[np.int64], kind: np.dtype[Any]) -> pa.Array:
@@ -62,7 +66,7 @@ def token_count(column: pa.Array, kind: np.dtype[Any]) -> int:
 def _bytes_of(column: pa.Array) -> tuple[NDArray[np.int64], memoryview]:
     """Return the bounds of each slice of a column, int64[n + 1], in the bytes of its ids."""
     _, ends, data = column.buffers()
-    bounds = np.frombuffer(ends, np.int64)[column.offset : column.offset + len(column) + 1]
+    bounds = np.frombuffer(ends, np.int64, len(column) + 1, 8 * column.offset)
     return bounds, memoryview(data or b"")
 
 
@@ -111,16 +115,19 @@ class BlockFileWriter:
 
     def finish(self) -> None:
         """Write all slices and the table."""
-        starts = [0]
+        table: list[tuple[int, int]] = []
         for number, block in enumerate(self._blocks()):
+            start, checksum = self.file.bytes, 0
             for spooled in self._spooled:
                 with _spooling():
                     self._spool.seek(spooled[number])
                     earlier = self._spool.read(spooled[number + 1] - spooled[number])
                 self.file.write(earlier)
+                checksum = zlib.crc32(earlier, checksum)
             self.file.write(block)
-            starts.append(self.file.bytes)
-        self.file.write(np.array(starts, "<i8").tobytes())
+            table.append((start, zlib.crc32(block, checksum)))
+        table.append((self.file.bytes, 0))
+        self.file.write(np.array(table, "<i8").tobytes())
 
     def _blocks(self) -> Iterator[bytes | memoryview]:
         """Yield the waiting slices of each block as a serialized batch, or nothing as b""."""
@@ -153,61 +160,99 @@ def one_of_each(urls: Sequence[str], count: int) -> list[str]:
 
 def blocks_of(
     storage: Storage, urls: Sequence[str], schema: pa.Schema, number: int, blocks: int
-) -> Iterator[Iterator[pa.RecordBatch]]:
-    """Yield the rows of the block with a number, of each block file.
+) -> Generator[Iterator[pa.RecordBatch], None, None]:
+    """Yield the rows of the block with a number, of each block file; close it if it is left early.
 
-    Far from a store each request counts, so small blocks of many files are read ahead: at most one
-    for READ_AHEAD_SHARE files.
+    Far from a store each request counts, so blocks of many files are read ahead: at most one
+    for READ_AHEAD_SHARE files. A file with other bytes than were written is removed: the job, run
+    again, then writes it again.
     """
     ahead = min(READ_AHEAD, len(urls) // READ_AHEAD_SHARE)
     if not urls or is_local(urls[0]):
         ahead = 0
-    for block in read_ahead(lambda url: _block(storage, url, number, blocks), urls, ahead):
-        if block.data is not None:
-            yield _batches(pa.BufferReader(block.data), len(block.data), schema)
-            continue
-        with storage.open(block.url) as file:
-            file.seek(block.start)
-            yield _batches(pa.PythonFile(file, mode="r"), block.stop, schema)
+    for block in read_ahead(lambda url: _Block(storage, url, number, blocks), urls, ahead):
+        with contextlib.closing(block):
+            yield block.batches(schema)
 
 
-class _Block(NamedTuple):
-    """A block in a block file; `data` has its bytes if it is small."""
+class _Block(io.RawIOBase):
+    """The bytes of a block of a block file: in memory if they are few, else read by ranges."""
 
-    url: str
-    start: int
-    stop: int
-    data: bytes | None
-
-
-def _block(storage: Storage, url: str, number: int, blocks: int) -> _Block:
-    """Return a block of a block file."""
-    local = RangeFile(storage, url) if is_local(url) else None
-    with contextlib.closing(local or storage.remote.open_ranges(url)) as file:
-
-        def read(start: int, stop: int) -> bytes:
-            return file.read(start, stop if local is None else stop - start)
-
-        table_at = file.size - 8 * (blocks + 1)
-        if table_at < 0:
-            raise DataError(LOST)
-        at = table_at + 8 * number
-        start, stop = np.frombuffer(read(at, at + 16), "<i8").tolist()
-        if not 0 <= start <= stop <= table_at:
-            raise DataError(LOST)
-        small = stop - start <= SMALL_BLOCK_BYTES
-        return _Block(url, start, stop, read(start, stop) if small else None)
-
-
-def _batches(block: pa.NativeFile, stop: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of a file from its position to `stop`."""
-    while block.tell() < stop:
+    def __init__(self, storage: Storage, url: str, number: int, blocks: int) -> None:
+        super().__init__()
+        self._storage, self._url = storage, url
+        local = RangeFile(storage, url) if is_local(url) else None
+        self._file = local or storage.remote.open_ranges(url)
+        self._size_given = local is not None
+        self._data, self._sum = memoryview(b""), 0
         try:
-            batch = pa.ipc.read_record_batch(pa.ipc.read_message(block), schema)
-            batch.validate(full=True)
-        except (pa.ArrowException, EOFError, OSError) as error:
-            raise DataError(LOST) from error
-        yield batch
+            table_at = self._file.size - _TABLE_ROW * (blocks + 1)
+            if table_at < 0:
+                raise self._damaged()
+            row = table_at + _TABLE_ROW * number
+            table = np.frombuffer(self._range(row, row + 2 * _TABLE_ROW), "<i8").tolist()
+            self._at, self._checksum, self._stop, _ = table
+            if not 0 <= self._at <= self._stop <= table_at:
+                raise self._damaged()
+            if self._stop - self._at <= SMALL_BLOCK_BYTES:
+                self._read_range()
+                self._file.close()
+        except BaseException:
+            self._file.close()
+            raise
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+        super().close()
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        """Return so many bytes, or as many as there are."""
+        parts, missing = [], size if size >= 0 else self._stop - self._at + len(self._data)
+        while missing and (self._data or self._at < self._stop):
+            if not self._data:
+                self._read_range()
+            parts.append(self._data[:missing])
+            self._data = self._data[missing:]
+            missing -= len(parts[-1])
+        return b"".join(parts)
+
+    def batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """Yield the rows."""
+        size = len(self._data) if self._at == self._stop else None
+        stream = pa.PythonFile(self, mode="r") if size is None else pa.BufferReader(self._data)
+        while self._data or self._at < self._stop if size is None else stream.tell() < size:
+            try:
+                batch = pa.ipc.read_record_batch(pa.ipc.read_message(stream), schema)
+                batch.validate(full=True)
+            except (pa.ArrowException, EOFError, OSError) as error:
+                if lacks_memory(error):
+                    raise
+                raise self._damaged() from error
+            yield batch
+
+    def _range(self, start: int, stop: int) -> bytes:
+        return self._file.read(start, stop - start if self._size_given else stop)
+
+    def _read_range(self) -> None:
+        """Read the next range; compare the checksum after the last."""
+        stop = min(self._stop, self._at + SMALL_BLOCK_BYTES)
+        data = self._range(self._at, stop)
+        self._data, self._at = memoryview(data), stop
+        self._sum = zlib.crc32(data, self._sum)
+        if stop == self._stop and self._sum != self._checksum:
+            raise self._damaged()
+
+    def _damaged(self) -> DataError:
+        self._storage.remove(self._url)
+        return DataError(
+            f"{redact(self._url)} had other bytes than were written, and was removed; run this job "
+            "again"
+        )
 
 
 def read_block(task: ArrangeTask, files: Sequence[str], number: int, blocks: int) -> pa.Table:
@@ -219,8 +264,9 @@ def read_block(task: ArrangeTask, files: Sequence[str], number: int, blocks: int
     schema = task.slices_schema
     ids, ends = bytearray(), [np.zeros(1, np.int64)]
     others = [schema.empty_table().drop_columns("ids")]
-    for batches in blocks_of(task.folder.storage, files, schema, number, blocks):
-        for batch in batches:
+    found = blocks_of(task.folder.storage, files, schema, number, blocks)
+    with contextlib.closing(found):
+        for batch in itertools.chain.from_iterable(found):
             bounds, data = _bytes_of(batch.column("ids"))
             ends.append(bounds[1:] - bounds[0] + len(ids))
             ids += data[bounds[0] : bounds[-1]]

@@ -7,6 +7,8 @@ is read twice, but a new shard no longer has a block in the file of each shard o
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 from collections.abc import Sequence
 
 from bpe_beam import progress
@@ -40,21 +42,21 @@ def regroup_blocks(
     group, set_ = divmod(number, groups.sets)
     first, stop = groups.starts[group : group + 2]
     part = task.part_of(first)
-    # Every so many: documents in their order are in files that follow each other.
+    # Every n-th file: those that follow each other have documents of the same new shards, if
+    # documents are in their order.
     urls = one_of_each([*known, *scattered], task.shards)[set_ :: groups.sets]
     file_name = f"{WORK}/{name}.bin"
     schema = task.slices_schema
     with (
+        contextlib.closing(blocks_of(folder.storage, urls, schema, group, groups.count)) as found,
         folder.storage.create(folder.path(file_name)) as stored,
         BlockFileWriter(stored, schema, stop - first) as file,
     ):
-        for batches in blocks_of(folder.storage, urls, schema, group, groups.count):
-            for slices in batches:
-                positions = slices.column("position").to_numpy()
-                file.add(slices, task.numbers(part, positions) - first)
-                ids = slices.column("ids")
-                progress.report(STAGE, done=token_count(ids, task.id_type))
+        for slices in itertools.chain.from_iterable(found):
+            positions = slices.column("position").to_numpy()
+            file.add(slices, task.numbers(part, positions) - first)
+            progress.report(STAGE, done=token_count(slices.column("ids"), task.id_type))
         file.finish()
     info = FileInfo.written(file_name, file.file)
-    folder.write_receipt(name, [info], {"made_of": task.made_of})
+    folder.write_receipt(name, [info], {"made_of": task.blocks_made_of})
     return TaskResult([folder.path(file_name)])

@@ -60,7 +60,7 @@ def scatter_shard(task: ArrangeTask, element: str) -> TaskResult:
             progress.report(STAGE, done=batch.ids.size)
         file.finish()
     info = FileInfo.written(file_name, file.file)
-    folder.write_receipt(name, [info], {"made_of": task.made_of})
+    folder.write_receipt(name, [info], {"made_of": task.blocks_made_of})
     return TaskResult([folder.path(file_name)])
 
 

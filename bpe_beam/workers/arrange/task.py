@@ -6,6 +6,7 @@ import itertools
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,8 @@ from bpe_beam.workers.document_encoding import Encoding
 from bpe_beam.workers.split_task import task_name
 
 STAGE = "arrange"  # the progress stage that gets reports, in tokens that each step reads
+
+REGROUP = "regroup"  # the kind of the tasks that regroup blocks
 
 BLOCK_TOKENS = 1 << 20
 
@@ -144,7 +147,7 @@ class ShardGroups:
     def tasks(self, first: int = 0, stop: int | None = None) -> list[str]:
         """Return the names of the tasks that regroup blocks, a number of `sets` for each group."""
         tasks = self.count * self.sets
-        return [task_name("regroup", number, tasks) for number in range(tasks)[first:stop]]
+        return [task_name(REGROUP, number, tasks) for number in range(tasks)[first:stop]]
 
 
 @dataclass(frozen=True)
@@ -194,6 +197,11 @@ class ArrangeTask:
         if self.groups is None:
             return numbers
         return np.searchsorted(np.array(self.groups.starts), numbers, side="right") - 1
+
+    @property
+    def blocks_made_of(self) -> str:
+        """The SHA-256 of what decides the block files: also the groups of new shards."""
+        return sha256(f"{self.made_of} {self.groups}".encode()).hexdigest()
 
     @property
     def counts_overlap(self) -> bool:

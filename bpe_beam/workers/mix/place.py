@@ -130,7 +130,7 @@ def scatter_taken(task: MixTask, known: list[str], placed: list[str], element: s
         file.finish()
     infos = [FileInfo.written(file_name, file.file)]
     infos += [each.tokens.write(folder, part_task(name, each.part)) for each in counters]
-    stats = ScatterStats(arrange.made_of, tuple(each.texts() for each in counters))
+    stats = ScatterStats(arrange.blocks_made_of, tuple(each.texts() for each in counters))
     folder.write_receipt(name, infos, stats)
     return TaskResult([folder.path(file_name)])
 

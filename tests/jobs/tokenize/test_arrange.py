@@ -403,10 +403,10 @@ def test_regrouping_goes_on_after_a_failure(
 
 
 @pytest.mark.parametrize("min_blocks", [(1, 4096), (4096, 1), (1, 2)])
-def test_tasks_of_other_groups_run_again(
+def test_a_job_goes_on_with_other_groups(
     ground: Ground, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, min_blocks: tuple[int, int]
 ) -> None:
-    """What a job with other sizes of blocks has left is of no use, and does no harm."""
+    """Its new shards are kept; of its blocks nothing is used that other groups decided, or left."""
     extra, out = (*ALL, "--shard-tokens", 200, "--workers", "1"), tmp_path / "out"
     ground.make(tmp_path / "plain", *extra)
     written: list[str] = []
@@ -423,11 +423,44 @@ def test_tasks_of_other_groups_run_again(
         assert run(*ground.command(*extra), "--output", out).code == 1
     assert bool([*out.glob("work/**/regroup-*.json")]) == (min_blocks[0] == 1)
     monkeypatch.setattr(planning, "MIN_BLOCKS", min_blocks[1])
-    assert ground.make(out, *extra)["shards_kept_from_before"] is None
+    assert ground.make(out, *extra)["shards_kept_from_before"] == 2
     names_of_work = ("summary.json", "__job")
-    folders = (out, tmp_path / "plain")
-    made, expected = (tree(each, names_of_work, corner="work/") for each in folders)
-    assert made == expected
+    assert tree(out, names_of_work) == tree(tmp_path / "plain", names_of_work)
+
+
+@pytest.mark.parametrize("min_blocks", [1, 4096])
+@pytest.mark.parametrize("step", ["regroup_blocks", "write_new_shard"])
+def test_a_damaged_block_is_an_error_and_is_written_again(
+    ground: Ground, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, min_blocks: int
+) -> None:
+    """One bit of an id, or of a position, before a step reads it."""
+    extra, out = (*ALL, "--shard-tokens", 200, "--workers", "1"), tmp_path / "out"
+    ground.make(tmp_path / "plain", *extra)
+    monkeypatch.setattr(planning, "MIN_BLOCKS", min_blocks)
+    damaged: list[Path] = []
+    do = getattr(arranged_shards, step)
+
+    def damaging(*arguments: Any) -> TaskResult:
+        if not damaged:
+            kind = "regroup" if (step, min_blocks) == ("write_new_shard", 1) else "scatter"
+            damaged.append(
+                max(out.glob(f"work/**/{kind}-*.bin"), key=lambda each: each.stat().st_size)
+            )
+            data = bytearray(damaged[0].read_bytes())
+            data[len(data) // 3] ^= 1
+            damaged[0].write_bytes(data)
+        return do(*arguments)
+
+    monkeypatch.setattr(arranged_shards, step, damaging)
+    ran = run(*ground.command(*extra), "--output", out)
+    if not damaged:
+        assert (step, min_blocks) == ("regroup_blocks", 4096)
+        return
+    assert (ran.code, "had other bytes than were written" in ran.message) == (1, True)
+    assert damaged[0].name in ran.message
+    ground.make(out, *extra)
+    names_of_work = ("summary.json", "__job")
+    assert tree(out, names_of_work) == tree(tmp_path / "plain", names_of_work)
 
 
 def test_another_arrangement_takes_over_what_was_regrouped(
