@@ -22,7 +22,7 @@ from apache_beam.runners.runner import PipelineState
 from apache_beam.typehints.decorators import no_annotations
 
 from bpe_beam import progress
-from bpe_beam.engines.runner_errors import JobCancelled, was_interrupted
+from bpe_beam.engines.runner_errors import JobCancelled, failure_of_runner, was_interrupted
 from bpe_beam.engines.runner_flags import DATAFLOW_FLAGS
 from bpe_beam.engines.steps import EngineSettings, Steps, TemplateMade, template_of, timed
 from bpe_beam.errors import DataError
@@ -167,9 +167,12 @@ def _state_at_end(result: Any) -> str | None:
         return cast("str | None", result.wait_until_finish())
     except Exception as error:
         ended = _ENDED.search(str(error))
-        if ended is None:
+        if ended is not None:
+            return ended[1] or str(PipelineState.CANCELLED)
+        failure = failure_of_runner(error)
+        if failure is None:
             raise
-        return ended[1] or str(PipelineState.CANCELLED)
+        raise failure from error
 
 
 @contextlib.contextmanager

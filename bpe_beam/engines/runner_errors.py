@@ -66,6 +66,17 @@ def our_error(error: BaseException) -> UsageError | DataError | None:
     return None
 
 
+def failure_of_runner(error: BaseException) -> DataError | None:
+    """Return the error of a runner that has failed itself, as when it loses a host."""
+    failed = re.search(r"failed in state FAILED: (.+)", str(error))
+    if failed is None or TRACEBACK in str(error) or our_error(error) or is_out_of_memory(error):
+        return None
+    return DataError(
+        f"the runner ended the job: {failed[1].strip()}",
+        remedy="when the runner and its hosts work, run the same command again",
+    )
+
+
 def is_out_of_memory(error: BaseException) -> bool:
     """Return whether the process, or a thread or worker of it, got no more memory.
 

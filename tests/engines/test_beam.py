@@ -87,8 +87,10 @@ def test_a_job_that_was_cancelled_on_its_runner() -> None:
     for state in ("DRAINED", "UPDATED"):
         error = RuntimeError(f"Dataflow pipeline failed. State: {state}, Error:\n")
         assert running._state_at_end(_Ended(error)) == state
-    with pytest.raises(RuntimeError, match="FAILED"):
+    with pytest.raises(DataError, match="the runner ended the job: no; when"):
         running._state_at_end(_Ended(RuntimeError("Pipeline a_1 failed in state FAILED: no")))
+    with pytest.raises(RuntimeError, match="other"):
+        running._state_at_end(_Ended(RuntimeError("other")))
     wrapped = RuntimeError("x")
     wrapped.__cause__ = JobCancelled()
     assert isinstance(our_error(wrapped), JobCancelled)

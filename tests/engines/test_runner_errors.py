@@ -8,7 +8,7 @@ import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
 
 from bpe_beam.cli.error_reporting import describe
-from bpe_beam.engines.runner_errors import is_out_of_memory, our_error
+from bpe_beam.engines.runner_errors import failure_of_runner, is_out_of_memory, our_error
 from bpe_beam.errors import DataError, UsageError
 
 pytestmark = pytest.mark.quick
@@ -53,6 +53,23 @@ def test_another_error_of_beam_is_one_line(mode: str) -> None:
     assert describe(failure).startswith("KeyError: ")
     assert "lost" in describe(failure)
     assert "Traceback" not in describe(failure)
+
+
+def test_a_runner_that_has_failed_itself() -> None:
+    failed = "Pipeline bpe-beam-count-77_15 failed in state FAILED: "
+    failure = failure_of_runner(RuntimeError(f"{failed}java.net.Lost: worker-1:38697"))
+    assert str(failure) == (
+        "the runner ended the job: java.net.Lost: worker-1:38697; when the runner and its hosts "
+        "work, run the same command again"
+    )
+    traceback = "Traceback (most recent call last):\n  File x\nKeyError: 1"
+    for said in (
+        f"java.Lost: {traceback}",
+        f"{traceback}\nbpe_beam.errors.DataError: no",
+        "\nbad_alloc",
+    ):
+        assert failure_of_runner(RuntimeError(failed + said)) is None
+    assert failure_of_runner(KeyError("failed")) is None
 
 
 def test_our_error_is_found_in_other_wrappings() -> None:
