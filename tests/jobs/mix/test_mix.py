@@ -571,6 +571,7 @@ def test_a_job_of_other_groups_and_ranges_is_resumed(
     assert made == tree(whole)
 
 
+@pytest.mark.slow
 def test_regrouping_goes_on_after_a_failure(
     ground: Ground, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -593,6 +594,7 @@ def test_regrouping_goes_on_after_a_failure(
     assert tree(out) == tree(whole)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("min_blocks", [(1, 4096), (4096, 1), (1, 2)])
 def test_a_job_goes_on_with_other_groups(
     ground: Ground, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, min_blocks: tuple[int, int]

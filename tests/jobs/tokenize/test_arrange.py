@@ -402,6 +402,7 @@ def test_regrouping_goes_on_after_a_failure(
     assert tree(out) == tree(tmp_path / "plain")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("min_blocks", [(1, 4096), (4096, 1), (1, 2)])
 def test_a_job_goes_on_with_other_groups(
     ground: Ground, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, min_blocks: tuple[int, int]
@@ -428,6 +429,7 @@ def test_a_job_goes_on_with_other_groups(
     assert tree(out, names_of_work) == tree(tmp_path / "plain", names_of_work)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("min_blocks", [1, 4096])
 @pytest.mark.parametrize("step", ["regroup_blocks", "write_new_shard"])
 def test_a_damaged_block_is_an_error_and_is_written_again(
@@ -463,6 +465,7 @@ def test_a_damaged_block_is_an_error_and_is_written_again(
     assert tree(out, names_of_work) == tree(tmp_path / "plain", names_of_work)
 
 
+@pytest.mark.slow
 def test_another_arrangement_takes_over_what_was_regrouped(
     ground: Ground, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
