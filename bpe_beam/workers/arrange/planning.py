@@ -37,6 +37,8 @@ from bpe_beam.workers.split_task import task_name
 
 T = TypeVar("T", bound=Struct)
 
+LAYOUT = b"2"  # of block files; tasks that have left files of another layout run again
+
 MIN_BLOCKS, MIN_BLOCK_BYTES, MIN_LOCAL_BLOCK_BYTES = 4096, 256 << 10, 16 << 10
 """With fewer blocks, or larger ones on average, each new shard is read from the file of every shard
 of documents. A block costs a store's client 6 ms, as much as a megabyte that is read, regrouped and
@@ -54,8 +56,8 @@ def to_element(value: Struct) -> str:
 
 
 def made_of(contents: Iterable[bytes]) -> str:
-    """Return the SHA-256 of what decides the files of tasks: manifests, and sizes."""
-    return sha256(b"".join(sha256(each).digest() for each in contents)).hexdigest()
+    """Return the SHA-256 of what decides the files of tasks: their layout, manifests, and sizes."""
+    return sha256(b"".join(sha256(each).digest() for each in (LAYOUT, *contents))).hexdigest()
 
 
 class Measured:

@@ -71,3 +71,17 @@ def test_positions_have_the_block_of_their_group() -> None:
         groups = [task.groups.group_of(number) for number in numbers.tolist()]
         assert task.block_of(part, positions).tolist() == groups
     assert task.blocks == 6
+
+
+def test_tasks_are_known_by_contents_layout_and_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = {planning.made_of(each) for each in ([b"a"], [b"b"], [b"a", b"b"], [b"ab"])}
+    monkeypatch.setattr(planning, "LAYOUT", b"other")
+    known.add(planning.made_of([b"a"]))
+    assert len(known) == 5
+    task = object.__new__(ArrangeTask)
+    blocks = set()
+    for groups in (None, ShardGroups((0, 2), 1), ShardGroups((0, 2), 2), ShardGroups((0, 1, 2), 1)):
+        for name, value in {"made_of": "a", "groups": groups}.items():
+            object.__setattr__(task, name, value)
+        blocks.add(task.blocks_made_of)
+    assert len(blocks) == 4
