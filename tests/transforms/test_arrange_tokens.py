@@ -78,6 +78,7 @@ SEQUENCES: dict[str, Any] = {"sequence_length": 32}
 ARRANGED: dict[str, dict[str, Any]] = {
     "shuffled": {"shuffle_seed": 7, "format": "parquet"},
     "shuffled, several shards": {"shuffle_seed": 7, "shard_tokens": 900},
+    "shuffled, in groups": {"shuffle_seed": 7, "shard_tokens": 100},
     "concatenated": SEQUENCES,
     "concatenated, padded": {**SEQUENCES, "pad_token": END, "shuffle_seed": 1},
     "best fit": {
@@ -96,11 +97,11 @@ def flags(options: dict[str, Any]) -> list[object]:
 
 
 @pytest.mark.sampled(3)
-@pytest.mark.parametrize("name", [*ARRANGED, "shuffled, in groups"])
+@pytest.mark.parametrize("name", ARRANGED)
 def test_documents_of_files_have_the_shards_of_tokenize(
     run, ground: Ground, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    options = ARRANGED.get(name) or ARRANGED["shuffled, several shards"]
+    options = ARRANGED[name]
     expected = ground.tokenize(tmp_path / "expected", *flags(options))
     regrouped = []
     if "groups" in name:
