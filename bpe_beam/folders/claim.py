@@ -31,7 +31,7 @@ class Takeover(Struct, frozen=True):
     """A rule by which an unfinished job leaves its folder to another one.
 
     The two jobs differ in one setting. The unfinished one has written nothing but temporary files,
-    and has finished only `tasks`, of which the other one cannot use the files: kinds of tasks, as
+    and has finished only tasks whose files the other one cannot use. `tasks` has their kinds, as
     `measure` of `measure-00003-of-00012`.
     """
 

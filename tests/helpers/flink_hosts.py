@@ -113,16 +113,16 @@ class FlinkHosts:
             line = ["-scheme", "http", "-host", "0.0.0.0", "-port", str(_PORT)]
             line += ["-external-url", _STORE, "-backend", "filesystem", "-filesystem-root", _DATA]
         else:
-            line = [
-                *self.store_flags,
-                "--access",
-                USER,
-                "--secret",
-                SECRET,
+            line = [*self.store_flags, "--access", USER, "--secret", SECRET]
+            line += [
                 "--region",
                 "us-east-1",
+                "--keep-alive",
+                "--port",
+                f"0.0.0.0:{_PORT}",
+                "posix",
+                _DATA,
             ]
-            line += ["--keep-alive", "--port", f"0.0.0.0:{_PORT}", "posix", _DATA]
         self._running["store"] = store.start(self._server, *line, log="/var/tmp/store.log")
         wait_until(lambda: _answers(store, _PORT), "the store")
 
@@ -151,7 +151,7 @@ class FlinkHosts:
 
     def replace(self, name: str, *, clock: float = 0) -> None:
         """Kill a host, and start a new one with its server; its clock may be wrong by seconds."""
-        self.hosts[name].kill()  # its link first: no other host is told that its server ends
+        self.hosts[name].kill()  # its link goes first, so that no other host is told of the end
         if name in self._running:
             self.end(name)
         self.hosts.start(name).clock = clock

@@ -354,9 +354,10 @@ class _Command:
             return seen[-1]
 
         order = [*phases]
-        while self.code is None and order.index(reached()) < order.index(trial.phase):
-            if self.seconds > LIMIT_SECONDS:
-                break
+        wanted = order.index(trial.phase)
+        while (
+            self.code is None and self.seconds < LIMIT_SECONDS and order.index(reached()) < wanted
+        ):
             self.wait(0.1)
         self.wait(trial.moment)
         return reached() if self.code is None else "ended"
