@@ -11,8 +11,9 @@ runs with two workers in a process of its own: `count`, `train`, `tokenize`, and
 
 A row has measured values and, after a slash, predicted ones: processor seconds of the process, of
 which in the steps; bytes and requests of the store's client; and the peak of resident memory.
-`--fit` prints the constants of the store's client that fit the rows of a log best, for
-`bpe_beam/jobs/dry_run/costs.py`. Processor seconds change little with the load of the machine.
+While a job and its dry run ran, the pace of the machine was measured twice a second; predicted
+seconds are those of the job's pace. `--fit` prints the constants of the store's client that fit the
+rows of a log best, for `bpe_beam/jobs/dry_run/costs.py`.
 `--table` prints the tables of 1 TB and 15 TB in docs/scale.md, which has their assumptions. Linux
 only.
 """
@@ -26,6 +27,7 @@ import resource
 import subprocess
 import sys
 import tempfile
+import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from math import ceil
@@ -38,6 +40,7 @@ from growing_words import FILE_BYTES, Growth, texts_of, write
 from bpe_beam.engines.steps import PROCESSOR_TIME
 from bpe_beam.jobs.dry_run import costs
 from bpe_beam.jobs.dry_run.cluster import RUNNER, prediction, read_prices
+from bpe_beam.jobs.dry_run.pace import pace
 from bpe_beam.messages import format_bytes
 from bpe_beam.settings.cluster import Cluster
 from bpe_beam.shards.shard_rows import SHARD_TOKENS
@@ -105,14 +108,43 @@ def run_here(out: str, words: list[str]) -> int:
 # ---- the rows ----
 
 
+class Paces:
+    """The pace of the machine while a process runs: the mean of many short measurements."""
+
+    def __enter__(self) -> Paces:
+        self._paces: list[float] = []
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._measure)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _measure(self) -> None:
+        while not self._ended.wait(0.5):
+            self._paces.append(pace(100_000))
+
+    @property
+    def mean(self) -> float:
+        """The mean."""
+        return sum(self._paces) / len(self._paces)
+
+
 def run(*words: object) -> Row:
     """Run `bpe-beam` in a process of its own; return its summary and what it took."""
     with tempfile.TemporaryDirectory() as folder:
         out, summary = Path(folder, "row"), Path(folder, "summary")
         command = [sys.executable, __file__, "--here", out, *words, "--summary-file", summary]
         environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-        subprocess.run([*map(str, command), "--quiet"], check=True, env=environment)
-        return {**json.loads(out.read_text()), "summary": json.loads(summary.read_text())}
+        with Paces() as paces:
+            subprocess.run([*map(str, command), "--quiet"], check=True, env=environment)
+        return {
+            **json.loads(out.read_text()),
+            "summary": json.loads(summary.read_text()),
+            "pace": paces.mean,
+        }
 
 
 def row_of(job: str, gigabytes: float, words: Sequence[object]) -> Row:
@@ -124,11 +156,14 @@ def row_of(job: str, gigabytes: float, words: Sequence[object]) -> Row:
         for k, v in measured
         if k.endswith(PROCESSOR_TIME)
     }
-    said = run(*words, "--dry-run", "--cluster", CLUSTER)["summary"]
+    dry = run(*words, "--dry-run", "--cluster", CLUSTER)
+    said, row["dry_run_pace"] = dry["summary"], dry["pace"]
     said["cluster_stages"].pop(RUNNER, None)  # which these jobs do not have
     stages = said["cluster_stages"].values()
     names = ("processor_seconds", "requests", "read_bytes", "written_bytes")
     row["predicted"] = {name: sum(stage[name] for stage in stages) for name in names}
+    row["predicted"]["processor_seconds"] *= row["pace"] / row["dry_run_pace"]
+    row["predicted_stages"] = said["cluster_stages"]
     row["predicted"]["memory_bytes"] = max(
         said["cluster"]["worker_memory_bytes"], said["cluster"]["driver_memory_bytes"]
     )
@@ -169,7 +204,10 @@ def rows(arguments: argparse.Namespace, store: Any, growth: Growth) -> Iterator[
 
 def line(row: Row) -> str:
     """Return the figures of a row."""
-    cells = [f"{row['job']:9}{row['gigabytes']:6g}{sum(row['steps'].values()):8.1f}"]
+    cells = [
+        f"{row['job']:9}{row['gigabytes']:6g}{row['pace']:6.2f}{row['dry_run_pace']:6.2f}"
+        f"{sum(row['steps'].values()):8.1f}"
+    ]
     for name, unit in {
         **{"processor_seconds": 1, "read_bytes": 1e6, "written_bytes": 1e6},
         **{"requests": 1, "memory_bytes": 1e6},
@@ -185,11 +223,13 @@ def line(row: Row) -> str:
 def fitted(measured: Sequence[Row]) -> tuple[float, float, float]:
     """Return the seconds of a start, a request and a byte that fit rows best, by least squares.
 
-    They take the processor time that is not in the steps; relative errors count. A training learns
-    in no step, so it is left out.
+    They take the processor time that is not in the steps, on a machine whose pace is 1; relative
+    errors count. A training learns in no step, so it is left out.
     """
     chosen = [row for row in measured if row["job"] != "train"]
-    rest = np.array([row["processor_seconds"] - sum(row["steps"].values()) for row in chosen])
+    rest = np.array(
+        [(row["processor_seconds"] - sum(row["steps"].values())) / row["pace"] for row in chosen]
+    )
     terms = np.array(
         [[1.0, row["requests"], row["read_bytes"] + row["written_bytes"]] for row in chosen]
     )
@@ -281,7 +321,11 @@ def main() -> int:
     from stores import versitygw
 
     heads = ("processor s", "MB read", "MB written", "requests", "memory, MB")
-    print(f"{'job':9}{'GB':>6}{'steps':>8}" + "".join(f"{head:>24}" for head in heads), flush=True)
+    print(
+        f"{'job':9}{'GB':>6}{'pace':>6}{'dry':>6}{'steps':>8}"
+        + "".join(f"{head:>24}" for head in heads),
+        flush=True,
+    )
     with tempfile.TemporaryDirectory() as temporary:
         arguments.folder = arguments.folder or Path(temporary, "corpus")
         with versitygw(Path(temporary, "store")) as store:

@@ -101,7 +101,7 @@ def measured(cluster: Cluster, count: int, words: Sequence[object]) -> scale.Row
 
     before, requests = used(), len(cluster.requests)
     command = cluster.command(*map(str, words), *cluster.flags, "--quiet", "--overwrite")
-    with watched_memory([hosts[name] for name in names]) as peaks:
+    with watched_memory([hosts[name] for name in names]) as peaks, scale.Paces() as paces:
         subprocess.run(command, check=True)
     taken = {name: seconds - before[name] for name, seconds in used().items()}
     addresses = [f" {host.address} " for host in hosts.values()]
@@ -112,6 +112,7 @@ def measured(cluster: Cluster, count: int, words: Sequence[object]) -> scale.Row
         "processor_seconds": sum(taken.values()),
         "requests": sum(any(each in line for each in addresses) for line in lines),
         "memory_bytes": max(peaks.values(), default=0),
+        "pace": paces.mean,
     }
 
 
@@ -119,11 +120,15 @@ def predicted(cluster: Cluster, count: int, words: Sequence[object]) -> scale.Ro
     """Return what a dry run says of a job on so many hosts."""
     shape = f"workers={count},cores=1,latency=0,start=0"
     more = ("--dry-run", "--cluster", shape, "--summary-file", "-", "--quiet")
-    ran = subprocess.run(
-        cluster.command(*map(str, words), *more), check=True, stdout=subprocess.PIPE
-    )
+    command = cluster.command(*map(str, words), *more)
+    with scale.Paces() as paces:
+        ran = subprocess.run(command, check=True, stdout=subprocess.PIPE)
     row: scale.Row = json.loads(ran.stdout)
-    return {"predicted": row["cluster"], "stages": row["cluster_stages"]}
+    return {
+        "predicted": row["cluster"],
+        "predicted_stages": row["cluster_stages"],
+        "dry_run_pace": paces.mean,
+    }
 
 
 def rows(arguments: argparse.Namespace, cluster: Cluster) -> Iterator[scale.Row]:
@@ -147,11 +152,13 @@ def rows(arguments: argparse.Namespace, cluster: Cluster) -> Iterator[scale.Row]
                 words: list[object] = [*jobs[job], "--input", corpus, "--output", output]
                 if arguments.range_bytes:
                     words += ["--range-bytes", arguments.range_bytes]
-                yield {
+                row = {
                     **{"job": job, "hosts": count, "gigabytes": gigabytes},
                     **measured(cluster, count, words),
                     **predicted(cluster, count, words),
                 }
+                row["predicted"]["processor_seconds"] *= row["pace"] / row["dry_run_pace"]
+                yield row
                 cluster.hosts["store"].run("sh", "-c", "rm -rf /srv/store/*/output")
 
 
@@ -160,6 +167,7 @@ def line(row: scale.Row) -> str:
     said, seconds, requests = row["predicted"], row["processor_seconds"], row["requests"]
     return (
         f"{row['job']:9}{row['hosts']:5}{row['gigabytes']:7g}"
+        f"{row['pace']:6.2f}{row['dry_run_pace']:6.2f}"
         f"{row['driver']:8.1f}{row['manager']:9.1f}{sum(row['workers']):9.1f}"
         f"{seconds:8.1f} /{said['processor_seconds']:6.1f}"
         f" {said['processor_seconds'] / seconds:5.2f}"
@@ -193,7 +201,7 @@ def main() -> None:
         tokenizer.parent.mkdir()
         (trained / tokenizer.name).rename(tokenizer)
         print(
-            f"{'job':9}{'hosts':>5}{'GB':>7}{'driver':>8}{'manager':>9}{'workers':>9}"
+            f"{'job':9}{'hosts':>5}{'GB':>7}{'pace':>6}{'dry':>6}{'driver':>8}{'manager':>9}{'workers':>9}"
             f"{'processor s':>22}{'requests':>22}{'memory, MB':>13}",
             flush=True,
         )

@@ -4,8 +4,9 @@
 
 The arguments after `--` are the flags of a runner that streams; `scripts/runners.py command prism`
 prints them. Small files of three documents arrive over some time, and every fiftieth is bad in one
-of five ways. Two jobs of the stream run at once; one after the other is
-stopped by SIGTERM or SIGKILL in turn, and started again. At the end a last job empties the stream.
+of five ways. The last two files come when one window and two windows are finished. Two jobs of the
+stream run at once; one after the other is stopped by SIGTERM or SIGKILL in turn, and started again.
+At the end a last job empties the stream.
 
 It prints figures as JSON, and ends with 1 if a good document is not there exactly once, a bad file
 is not named exactly once, or the jobs' memory in the last quarter is above that of the second one.
@@ -44,6 +45,7 @@ BAD_EVERY = 50
 DOCUMENTS = 3  # of a file
 MEMORY_GROWTH = 1.3
 JOB_SECONDS = 600
+LAST_FILES = 2  # each comes into a window of its own, however slow the machine is
 BAD = ("archive", "utf16", "record", "cut", "array")
 
 
@@ -153,7 +155,7 @@ class Week:
         self.memory: list[float] = []
         self._counted: list[int] = []  # the files of each finished window
         self._written = 0
-        self._lock = threading.Lock()
+        self._lock, self._stopped = threading.Lock(), threading.Event()
 
     def run(self, seconds: float, restart_seconds: float) -> dict[str, Any]:
         """Run the stream to its end, with files that arrive over some time; return the figures."""
@@ -176,6 +178,7 @@ class Week:
         finally:
             for job in jobs:
                 job.kill()
+            self._stopped.set()
             producer.join()
         last = subprocess.run(
             [*self._command, "--until-idle-seconds", "0", "--quiet"],
@@ -202,6 +205,9 @@ class Week:
             due = began + seconds * number / self.files
             if due > time.monotonic():
                 time.sleep(due - time.monotonic())
+            while self._finished() <= number - self.files + LAST_FILES:
+                if self._stopped.wait(0.5):
+                    return
             self.good += write_file(self.input, number)
             self._written += 1
             if number % BAD_EVERY == BAD_EVERY - 1:
@@ -210,6 +216,11 @@ class Week:
 
     def _waiting(self) -> int:
         """Return the number of files that are in no window that is finished."""
+        self._finished()
+        return self._written - sum(self._counted)
+
+    def _finished(self) -> int:
+        """Return the number of windows that are finished, and count the files of new ones."""
         with self._lock:
             # Windows finish in the order of their numbers, from 0.
             while (
@@ -218,7 +229,7 @@ class Week:
                 manifest = read_manifest(STORAGE, str(self.output / name))
                 left_out = read_left_out(STORAGE, str(self.output), name)
                 self._counted.append(len(manifest.plan["files"]) + len(left_out))
-            return self._written - sum(self._counted)
+            return len(self._counted)
 
     def _look(self, jobs: Sequence[Job]) -> None:
         self.memory.append(sum(job.megabytes() for job in jobs))

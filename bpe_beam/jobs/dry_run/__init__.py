@@ -24,6 +24,7 @@ from bpe_beam.jobs.corpus.summary import Rows
 from bpe_beam.jobs.dry_run import costs, trial
 from bpe_beam.jobs.dry_run.cluster import Prices, prediction, read_prices
 from bpe_beam.jobs.dry_run.costs import Stage
+from bpe_beam.jobs.dry_run.pace import pace
 from bpe_beam.jobs.dry_run.trial import RESIDENT, Trials, memory, try_samples
 from bpe_beam.progress import Progress
 from bpe_beam.settings.cluster import cluster_of
@@ -94,8 +95,10 @@ def run(
     cluster, storage = cluster_of(settings.cluster), Storage(settings.run.storage_options)
     # A wrong file is refused before a sample is read.
     prices = read_prices(storage, cluster.prices) if cluster.prices else Prices()
+    before = pace()
     estimate, stages = _estimate(replace(settings, cluster=()), cluster.slots)
-    return replace(estimate, **prediction(stages, cluster, prices, estimate.storage_bytes))
+    here = (before + pace()) / 2
+    return replace(estimate, **prediction(stages, cluster, prices, estimate.storage_bytes, here))
 
 
 def _estimate(

@@ -76,9 +76,9 @@ def read_prices(storage: Storage, url: str) -> Prices:
         raise refused(f"must have numbers of at least 0: {error}") from None
 
 
-def seconds_of(stage: Stage, cluster: Cluster) -> float:
+def seconds_of(stage: Stage, cluster: Cluster, pace: float = 1.0) -> float:
     """Return the time of a stage on a cluster, without the start of its pipeline."""
-    processor = (stage.processor_seconds + stage.client_seconds) / (cluster.speed / 100)
+    processor = stage.all_seconds(pace) / (cluster.speed / 100)
     requests, moved = stage.reads + stage.writes, stage.read_bytes + stage.written_bytes
     latency = requests * cluster.latency / 1000
     if not stage.tasks:
@@ -89,9 +89,15 @@ def seconds_of(stage: Stage, cluster: Cluster) -> float:
 
 
 def prediction(
-    stages: Mapping[str, Stage], cluster: Cluster, prices: Prices, storage_bytes: int
+    stages: Mapping[str, Stage],
+    cluster: Cluster,
+    prices: Prices,
+    storage_bytes: int,
+    pace: float = 1.0,
 ) -> Rows:
     """Return the rows of a summary: a table of the stages, and their sums.
+
+    `pace` is the pace of the machine that has measured the stages.
 
     Stages of workers that follow one another are one pipeline, unless the driver is between them,
     as it is before the rounds of a stage of several pipelines.
@@ -101,15 +107,15 @@ def prediction(
         if stage.tasks and (before is None or not before.tasks or stage.pipelines > 1):
             pipelines += stage.pipelines
         before = stage
-    runner = Stage(processor_seconds=pipelines * runner_seconds(cluster.workers))
-    taken = {name: seconds_of(stage, cluster) for name, stage in stages.items()}
+    runner = Stage(reference_seconds=pipelines * runner_seconds(cluster.workers))
+    taken = {name: seconds_of(stage, cluster, pace) for name, stage in stages.items()}
     if pipelines:
         stages = {**stages, RUNNER: runner}
         taken[RUNNER] = pipelines * cluster.start
     seconds = sum(taken.values())
     table: dict[str, Rows] = {
         name: {
-            "processor_seconds": round(stage.processor_seconds + stage.client_seconds, 1),
+            "processor_seconds": round(stage.all_seconds(pace), 1),
             "read_bytes": stage.read_bytes,
             "written_bytes": stage.written_bytes,
             "shuffled_bytes": stage.shuffled_bytes,

@@ -2,8 +2,9 @@
 
 Each is a sum of few terms, linear in files, splits, bytes, and blocks of words or documents. The
 seconds of text depend on the machine, the corpus and the tokenizer: a dry run measures them.
-The constants here do not; `benchmarks/scale.py` measures them, and docs/scale.md compares the model
-with jobs that were not used to choose them.
+The constants here do not: they are of a reference machine, and a dry run measures the pace of its
+own. `benchmarks/scale.py` measures them, and docs/scale.md compares the model with jobs that were
+not used to choose them.
 """
 
 from __future__ import annotations
@@ -97,7 +98,8 @@ class Stage(Struct, frozen=True, kw_only=True):
     `memory_bytes` is the maximum of one task, or of the driver.
     """
 
-    processor_seconds: float
+    processor_seconds: float = 0.0  # on this machine, as a sample shows
+    reference_seconds: float = 0.0  # more of them, on the reference machine, without requests
     tasks: int = 0
     read_bytes: int = 0
     written_bytes: int = 0
@@ -108,11 +110,11 @@ class Stage(Struct, frozen=True, kw_only=True):
     memory_bytes: int = 0
     pipelines: int = 1  # that a cluster starts, one after another
 
-    @property
-    def client_seconds(self) -> float:
-        """The processor seconds of the store's client."""
+    def all_seconds(self, pace: float) -> float:
+        """Return all processor seconds on a machine of a pace, with those of the store's client."""
         moved = self.read_bytes + self.written_bytes
-        return REQUEST_SECONDS * (self.reads + self.writes) + BYTE_SECONDS * moved
+        client = REQUEST_SECONDS * (self.reads + self.writes) + BYTE_SECONDS * moved
+        return self.processor_seconds + pace * (self.reference_seconds + client)
 
 
 def ranges_of(size: int) -> tuple[int, int]:
@@ -143,7 +145,7 @@ def driver_stage(corpus: Corpus, split: tuple[int, int], more: tuple[int, int] =
         more: Other requests.
     """
     return Stage(
-        processor_seconds=START_SECONDS
+        reference_seconds=START_SECONDS
         + FILE_SECONDS * corpus.files
         + SPLIT_SECONDS * corpus.splits,
         reads=corpus.files + ceil(corpus.files / 1000) + split[0] * corpus.splits + more[0],
@@ -243,7 +245,7 @@ def rounds_stages(word_bytes: int, memory: int) -> dict[str, Stage]:
     blocks = ROUNDS * batches * min(batches, _MAX_PAIR_PARTITIONS)
     return {
         "merge rounds": Stage(
-            processor_seconds=ROUNDS * ROUND_BYTE_SECONDS * word_bytes,
+            reference_seconds=ROUNDS * ROUND_BYTE_SECONDS * word_bytes,
             tasks=batches,
             read_bytes=ROUNDS * batches * read,
             written_bytes=ROUNDS * word_bytes,
@@ -252,7 +254,7 @@ def rounds_stages(word_bytes: int, memory: int) -> dict[str, Stage]:
             memory_bytes=_ROUND_TASK_BYTES,
             pipelines=ROUNDS,
         ),
-        "driver of rounds": Stage(processor_seconds=START_SECONDS, memory_bytes=memory),
+        "driver of rounds": Stage(reference_seconds=START_SECONDS, memory_bytes=memory),
     }
 
 
@@ -331,7 +333,7 @@ def arrange_stages(
     if groups is not None:
         files, tasks = groups.sets, groups.sets * groups.count
         regroup["regroup blocks"] = Stage(
-            processor_seconds=REGROUP_SECONDS * shard_bytes,
+            reference_seconds=REGROUP_SECONDS * shard_bytes,
             tasks=tasks,
             read_bytes=shard_bytes,
             written_bytes=shard_bytes,
@@ -348,7 +350,7 @@ def arrange_stages(
             writes=_MEASURE[1] * splits,
         ),
         "plan shards": Stage(
-            processor_seconds=SPLIT_SECONDS * (splits + tasks + new_shards),
+            reference_seconds=SPLIT_SECONDS * (splits + tasks + new_shards),
             reads=_ARRANGE_DRIVER[0] * splits
             + _REGROUP_DRIVER[0] * tasks
             + _NEW_SHARD_DRIVER[0] * new_shards

@@ -58,6 +58,9 @@ def test_pipelines_start_once_for_the_stages_that_follow_one_another() -> None:
     assert runner["seconds"] == 60
     assert runner["processor_seconds"] == 2 * (PIPELINE_SECONDS + 10 * WORKER_SECONDS)
     assert rows["cluster"]["processor_seconds"] == 3200 + runner["processor_seconds"]
+    slow = prediction(stages, CLUSTER, Prices(), 0, pace=2)["cluster_stages"]
+    assert slow["a"] == rows["cluster_stages"]["a"]
+    assert slow["runner"]["processor_seconds"] == 2 * runner["processor_seconds"]
     assert "cluster_price" not in rows
 
 
@@ -83,7 +86,7 @@ def test_the_price() -> None:
     """10 workers for an hour: 40 cores and 80 GB; 3 million reads and 1 million writes."""
     prices = Prices("USD", 0.05, 0.01, 2.0, 0.1, 0.5, 4.0, 0.02)
     cluster = replace(CLUSTER, latency=0, start=3600, prices="p")
-    one = Stage(processor_seconds=0, tasks=80, reads=3 * 10**6, writes=10**6, shuffled_bytes=10**10)
+    one = Stage(tasks=80, reads=3 * 10**6, writes=10**6, shuffled_bytes=10**10)
     rows = prediction({"a": one}, cluster, prices, 10**12)
     assert rows["cluster_price"] == {
         "currency": "USD",

@@ -33,9 +33,13 @@ def test_an_upload_in_parts() -> None:
 
 
 def test_the_time_of_the_client() -> None:
-    stage = Stage(processor_seconds=5, reads=600, writes=400, read_bytes=10**9, written_bytes=10**9)
-    expected = 1000 * costs.REQUEST_SECONDS + 2e9 * costs.BYTE_SECONDS
-    assert stage.client_seconds == pytest.approx(expected)
+    stage = Stage(
+        processor_seconds=5, reference_seconds=3, reads=600, writes=400,
+        read_bytes=10**9, written_bytes=10**9,
+    )  # fmt: skip
+    client = 1000 * costs.REQUEST_SECONDS + 2e9 * costs.BYTE_SECONDS
+    assert stage.all_seconds(pace=1) == pytest.approx(5 + 3 + client)
+    assert stage.all_seconds(pace=2) == pytest.approx(5 + 2 * (3 + client))
 
 
 def test_stages_of_count() -> None:
