@@ -299,7 +299,7 @@ def tokenize_stages(
 def new_shard_memory(tokens: int, vocabulary: int) -> int:
     """Return the bytes of memory of the task that writes a new shard of so many tokens."""
     id_bytes = 2 if vocabulary <= 1 << 16 else 4
-    return max(80 * 10**6, (SLICE_TOKEN_BYTES + id_bytes) * tokens)
+    return max(110 * 10**6, (SLICE_TOKEN_BYTES + id_bytes) * tokens)
 
 
 def _blocks_at_once(files: int) -> int:

@@ -223,17 +223,24 @@ class _Block(io.RawIOBase):
 
     def batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Yield the rows."""
-        size = len(self._data) if self._at == self._stop else None
-        stream = pa.PythonFile(self, mode="r") if size is None else pa.BufferReader(self._data)
-        while self._data or self._at < self._stop if size is None else stream.tell() < size:
-            try:
-                batch = pa.ipc.read_record_batch(pa.ipc.read_message(stream), schema)
-                batch.validate(full=True)
-            except (pa.ArrowException, EOFError, OSError) as error:
-                if lacks_memory(error):
-                    raise
-                raise self._damaged() from error
-            yield batch
+        if self._at == self._stop:  # all of it is in memory
+            size, stream = len(self._data), pa.BufferReader(self._data)
+            while stream.tell() < size:
+                yield self._batch(stream, schema)
+        else:
+            stream = pa.PythonFile(self, mode="r")
+            while self._data or self._at < self._stop:
+                yield self._batch(stream, schema)
+
+    def _batch(self, stream: pa.NativeFile, schema: pa.Schema) -> pa.RecordBatch:
+        try:
+            batch = pa.ipc.read_record_batch(pa.ipc.read_message(stream), schema)
+            batch.validate(full=True)
+        except (pa.ArrowException, EOFError, OSError) as error:
+            if lacks_memory(error):
+                raise
+            raise self._damaged() from error
+        return batch
 
     def _range(self, start: int, stop: int) -> bytes:
         return self._file.read(start, stop - start if self._size_given else stop)
