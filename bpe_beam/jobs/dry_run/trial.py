@@ -33,7 +33,7 @@ from bpe_beam.settings.count import CountSettings
 from bpe_beam.settings.tokenize import TokenizeSettings
 from bpe_beam.storage import Storage
 
-SAMPLE_SHARE, MIN_SAMPLE, MAX_SAMPLE = 0.025, 8 << 20, 64 << 20
+SAMPLE_SHARE, MIN_SAMPLE, MAX_SAMPLE = 0.025, 32 << 20, 128 << 20
 """The share of the stored bytes that the sample has, and its minimum and maximum of bytes."""
 
 PEAK, RESIDENT = "VmHWM", "VmRSS"  # names of amounts of memory in `/proc/self/status`
