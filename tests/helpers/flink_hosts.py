@@ -166,14 +166,10 @@ class FlinkHosts:
         for name in NAMES:
             if not self.hosts[name].processes():
                 self.replace(name)
-        for name in ("manager", *WORKERS):
-            # A task manager ends after five minutes without a job manager.
-            if self._running[name].poll() is not None:
-                self.start_flink(name)
         for name in NAMES:
             self.hosts[name].heal()
             self.hosts[name].run("ip", "neigh", "flush", "all", "nud", "permanent", "dev", "eth0")
-        wait_until(lambda: self._ended() and self.workers() == len(WORKERS), "the cluster", pause=1)
+        wait_until(lambda: self._ended() and self._complete(), "the cluster", pause=1)
 
     def _ended(self) -> bool:
         """Cancel all jobs; return whether all have ended."""
@@ -192,7 +188,18 @@ class FlinkHosts:
 
     def wait_for_workers(self) -> None:
         """Wait until all task managers take tasks."""
-        wait_until(lambda: self.workers() == len(WORKERS), "the task managers", pause=0.2)
+        wait_until(self._complete, "the task managers", pause=0.2)
+
+    def _complete(self) -> bool:
+        """Start again what has ended by itself; return whether all task managers are there.
+
+        A task manager ends after five minutes without a job manager, and a job manager that has
+        not started within ten seconds.
+        """
+        for name in ("manager", *WORKERS):
+            if self._running[name].poll() is not None:
+                self.start_flink(name)
+        return self.workers() == len(WORKERS)
 
     def command(self, *args: str | Path, driver: str = "driver") -> list[str]:
         """Return the command that runs a job on the cluster, or without a runner on the driver."""
