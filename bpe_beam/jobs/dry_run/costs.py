@@ -35,10 +35,10 @@ tokens need more."""
 
 WORD_CACHE_BYTES = 64 << 20  # the memory of the word cache of an encoding thread
 
-REQUEST_SECONDS, BYTE_SECONDS = 3.4e-3, 3.9e-9
+REQUEST_SECONDS, BYTE_SECONDS = 5.2e-3, 2.9e-9
 """The processor time of a store's client for each request, and for each byte."""
 
-START_SECONDS = 1.2  # the processor time until a process has begun to work
+START_SECONDS = 1.8  # the processor time until a process has begun to work
 
 PIPELINE_SECONDS, WORKER_SECONDS = 27.0, 12.0
 """The processor time of a runner for each pipeline: of the driver and the manager, and of each

@@ -24,7 +24,7 @@ def sample_of(
 ) -> Plan:
     """Return a plan that reads about `size` bytes, from positions all over the corpus.
 
-    A sample of a quarter of the bytes from half of the positions is within it.
+    A sample of a quarter of the bytes, from as many positions or half of them, is within it.
     """
     slices = [each for split in plan.splits for each in split.slices]
     ends = [*accumulate(each.end - each.start for each in slices)]

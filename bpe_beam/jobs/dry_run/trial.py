@@ -1,7 +1,7 @@
 """Trials: a job runs on samples of its corpus in this process, and its figures are scaled.
 
-The job runs on two samples; the first is a quarter of the second. The difference is the cost of
-more text. A small corpus is read whole, and its amounts are exact.
+The job runs on two samples; the first is a quarter of the second, from the same positions. The
+difference is the cost of more text. A small corpus is read whole, and its amounts are exact.
 """
 
 from __future__ import annotations
@@ -191,8 +191,8 @@ def try_samples(
         return Trials(plan, whole, whole, started, whole, workers, len(plan.splits))
     storage, separator = Storage(settings.run.storage_options), settings.input.document_separator
     quarter, sample = (
-        sample_of(storage, plan, bytes_, positions, separator, max(_SPLITS, workers))
-        for bytes_, positions in ((size // 4, POSITIONS // 2), (size, POSITIONS))
+        sample_of(storage, plan, bytes_, POSITIONS, separator, max(_SPLITS, workers))
+        for bytes_ in (size // 4, size)
     )
     first, repeated = tried("first", quarter), tried("repeated", quarter)
     forget_peak()

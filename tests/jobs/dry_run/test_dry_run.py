@@ -242,12 +242,13 @@ def test_tokenize_a_part_of_the_corpus(made: Path, tmp_path: Path, small_sample:
         assert found[name] == pytest.approx(real[name], rel=0.2), name
 
 
-def test_a_sample_is_within_a_larger_one_and_has_whole_documents(made: Path) -> None:
+@pytest.mark.parametrize("fewer", [8, 16])
+def test_a_sample_is_within_a_larger_one_and_has_whole_documents(made: Path, fewer: int) -> None:
     settings = InputSettings(inputs=(str(made / "corpus"),))
     plan = corpus_input.plan_of(Storage(), settings)
     small, large = (
         sample_of(Storage(), plan, size, positions, "\n", 4)
-        for size, positions in ((20_000, 8), (80_000, 16))
+        for size, positions in ((20_000, fewer), (80_000, 16))
     )
     assert (len(small.splits), len(large.splits)) == (4, 4)
     assert sum(split.size for split in large.splits) == pytest.approx(80_000, rel=0.2)
@@ -325,3 +326,17 @@ def test_a_cluster_is_predicted(made: Path, job: str) -> None:
     )
     assert whole["seconds"] > 60 * whole["pipelines"]
     assert all(row["processor_seconds"] > 0 for row in stages.values())
+
+
+def test_the_model_is_scaled_by_the_pace_of_the_machine(
+    made: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["--input", made / "corpus", "--workers", 1, "--cluster", "workers=1"]
+
+    def runner(*paces: float) -> float:
+        each = iter(paces)
+        monkeypatch.setattr(dry_run, "pace", lambda: next(each))
+        row = estimated(made, "count", *words)["cluster_stages"]["runner"]
+        return float(row["processor_seconds"])
+
+    assert runner(1, 3) == pytest.approx(2 * runner(1, 1))
