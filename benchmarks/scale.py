@@ -11,9 +11,9 @@ runs with two workers in a process of its own: `count`, `train`, `tokenize`, and
 
 A row has measured values and, after a slash, predicted ones: processor seconds of the process, of
 which in the steps; bytes and requests of the store's client; and the peak of resident memory.
-While a job and its dry run ran, the pace of the machine was measured twice a second; predicted
-seconds are those of the job's pace. `--fit` prints the constants of the store's client that fit the
-rows of a log best, for `bpe_beam/jobs/dry_run/costs.py`.
+The pace of the machine is measured while a job and its dry run run; predicted seconds are scaled to
+that of the job, but for the stages in the log. `--fit` prints the constants of the store's client
+that fit the rows of a log best, for `bpe_beam/jobs/dry_run/costs.py`.
 `--table` prints the tables of 1 TB and 15 TB in docs/scale.md, which has their assumptions. Linux
 only.
 """
@@ -27,7 +27,6 @@ import resource
 import subprocess
 import sys
 import tempfile
-import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from math import ceil
@@ -40,7 +39,7 @@ from growing_words import FILE_BYTES, Growth, texts_of, write
 from bpe_beam.engines.steps import PROCESSOR_TIME
 from bpe_beam.jobs.dry_run import costs
 from bpe_beam.jobs.dry_run.cluster import RUNNER, prediction, read_prices
-from bpe_beam.jobs.dry_run.pace import pace
+from bpe_beam.jobs.dry_run.pace import Pace
 from bpe_beam.messages import format_bytes
 from bpe_beam.settings.cluster import Cluster
 from bpe_beam.shards.shard_rows import SHARD_TOKENS
@@ -108,42 +107,18 @@ def run_here(out: str, words: list[str]) -> int:
 # ---- the rows ----
 
 
-class Paces:
-    """The pace of the machine while a process runs: the mean of many short measurements."""
-
-    def __enter__(self) -> Paces:
-        self._paces: list[float] = []
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._measure)
-        self._thread.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._ended.set()
-        self._thread.join()
-
-    def _measure(self) -> None:
-        while not self._ended.wait(0.5):
-            self._paces.append(pace(100_000))
-
-    @property
-    def mean(self) -> float:
-        """The mean."""
-        return sum(self._paces) / len(self._paces)
-
-
 def run(*words: object) -> Row:
     """Run `bpe-beam` in a process of its own; return its summary and what it took."""
     with tempfile.TemporaryDirectory() as folder:
         out, summary = Path(folder, "row"), Path(folder, "summary")
         command = [sys.executable, __file__, "--here", out, *words, "--summary-file", summary]
         environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-        with Paces() as paces:
+        with Pace() as pace:
             subprocess.run([*map(str, command), "--quiet"], check=True, env=environment)
         return {
             **json.loads(out.read_text()),
             "summary": json.loads(summary.read_text()),
-            "pace": paces.mean,
+            "pace": pace.mean,
         }
 
 

@@ -29,6 +29,8 @@ from pathlib import Path
 import scale
 from growing_words import Growth, texts_of, write
 
+from bpe_beam.jobs.dry_run.pace import Pace
+
 for _folder in ("tests/helpers", "scripts"):
     sys.path.insert(0, str(Path(__file__).parents[1] / _folder))
 
@@ -101,7 +103,7 @@ def measured(cluster: Cluster, count: int, words: Sequence[object]) -> scale.Row
 
     before, requests = used(), len(cluster.requests)
     command = cluster.command(*map(str, words), *cluster.flags, "--quiet", "--overwrite")
-    with watched_memory([hosts[name] for name in names]) as peaks, scale.Paces() as paces:
+    with watched_memory([hosts[name] for name in names]) as peaks, Pace() as pace:
         subprocess.run(command, check=True)
     taken = {name: seconds - before[name] for name, seconds in used().items()}
     addresses = [f" {host.address} " for host in hosts.values()]
@@ -112,7 +114,7 @@ def measured(cluster: Cluster, count: int, words: Sequence[object]) -> scale.Row
         "processor_seconds": sum(taken.values()),
         "requests": sum(any(each in line for each in addresses) for line in lines),
         "memory_bytes": max(peaks.values(), default=0),
-        "pace": paces.mean,
+        "pace": pace.mean,
     }
 
 
@@ -121,13 +123,13 @@ def predicted(cluster: Cluster, count: int, words: Sequence[object]) -> scale.Ro
     shape = f"workers={count},cores=1,latency=0,start=0"
     more = ("--dry-run", "--cluster", shape, "--summary-file", "-", "--quiet")
     command = cluster.command(*map(str, words), *more)
-    with scale.Paces() as paces:
+    with Pace() as pace:
         ran = subprocess.run(command, check=True, stdout=subprocess.PIPE)
     row: scale.Row = json.loads(ran.stdout)
     return {
         "predicted": row["cluster"],
         "predicted_stages": row["cluster_stages"],
-        "dry_run_pace": paces.mean,
+        "dry_run_pace": pace.mean,
     }
 
 

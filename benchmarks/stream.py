@@ -4,9 +4,9 @@
 
 The arguments after `--` are the flags of a runner that streams; `scripts/runners.py command prism`
 prints them. Small files of three documents arrive over some time, and every fiftieth is bad in one
-of five ways. The last two files come when one window and two windows are finished. Two jobs of the
-stream run at once; one after the other is stopped by SIGTERM or SIGKILL in turn, and started again.
-At the end a last job empties the stream.
+of five ways. The last file but one waits for a finished window, and the last for two. Two jobs of
+the stream run at once; one after the other is stopped by SIGTERM or SIGKILL in turn, and started
+again. At the end a last job empties the stream.
 
 It prints figures as JSON, and ends with 1 if a good document is not there exactly once, a bad file
 is not named exactly once, or the jobs' memory in the last quarter is above that of the second one.
@@ -45,7 +45,7 @@ BAD_EVERY = 50
 DOCUMENTS = 3  # of a file
 MEMORY_GROWTH = 1.3
 JOB_SECONDS = 600
-LAST_FILES = 2  # each comes into a window of its own, however slow the machine is
+LAST_FILES = 2  # they wait for windows, so that there are three, however slow the machine is
 BAD = ("archive", "utf16", "record", "cut", "array")
 
 
@@ -160,7 +160,7 @@ class Week:
     def run(self, seconds: float, restart_seconds: float) -> dict[str, Any]:
         """Run the stream to its end, with files that arrive over some time; return the figures."""
         began = time.monotonic()
-        producer = threading.Thread(target=self._produce, args=(seconds,))
+        producer = threading.Thread(target=self._produce, args=(seconds,), daemon=True)
         producer.start()
         jobs = [Job(self._command, self._log) for _ in range(2)]
         try:
@@ -176,9 +176,9 @@ class Week:
                     jobs[restarts // 2 % 2 ^ restarts % 2].restart(number)
                     restarts, next_restart = restarts + 1, time.monotonic() + restart_seconds
         finally:
+            self._stopped.set()
             for job in jobs:
                 job.kill()
-            self._stopped.set()
             producer.join()
         last = subprocess.run(
             [*self._command, "--until-idle-seconds", "0", "--quiet"],
@@ -204,8 +204,8 @@ class Week:
         for number in range(self.files):
             due = began + seconds * number / self.files
             if due > time.monotonic():
-                time.sleep(due - time.monotonic())
-            while self._finished() <= number - self.files + LAST_FILES:
+                self._stopped.wait(due - time.monotonic())
+            while self._finished() <= min(number - 1, number - self.files + LAST_FILES):
                 if self._stopped.wait(0.5):
                     return
             self.good += write_file(self.input, number)

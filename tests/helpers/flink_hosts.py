@@ -169,7 +169,7 @@ class FlinkHosts:
         for name in NAMES:
             self.hosts[name].heal()
             self.hosts[name].run("ip", "neigh", "flush", "all", "nud", "permanent", "dev", "eth0")
-        wait_until(lambda: self._ended() and self._complete(), "the cluster", pause=1)
+        wait_until(lambda: all([self._ended(), self._complete()]), "the cluster", pause=1)
 
     def _ended(self) -> bool:
         """Cancel all jobs; return whether all have ended."""
@@ -193,8 +193,8 @@ class FlinkHosts:
     def _complete(self) -> bool:
         """Start again what has ended by itself; return whether all task managers are there.
 
-        A task manager ends after five minutes without a job manager, and a job manager that has
-        not started within ten seconds.
+        A task manager ends after five minutes without a job manager, and a job manager may fail to
+        start on a machine that is very busy.
         """
         for name in ("manager", *WORKERS):
             if self._running[name].poll() is not None:

@@ -24,7 +24,7 @@ from bpe_beam.jobs.corpus.summary import Rows
 from bpe_beam.jobs.dry_run import costs, trial
 from bpe_beam.jobs.dry_run.cluster import Prices, prediction, read_prices
 from bpe_beam.jobs.dry_run.costs import Stage
-from bpe_beam.jobs.dry_run.pace import pace
+from bpe_beam.jobs.dry_run.pace import Pace
 from bpe_beam.jobs.dry_run.trial import RESIDENT, Trials, memory, try_samples
 from bpe_beam.progress import Progress
 from bpe_beam.settings.cluster import cluster_of
@@ -95,10 +95,10 @@ def run(
     cluster, storage = cluster_of(settings.cluster), Storage(settings.run.storage_options)
     # A wrong file is refused before a sample is read.
     prices = read_prices(storage, cluster.prices) if cluster.prices else Prices()
-    before = pace()
-    estimate, stages = _estimate(replace(settings, cluster=()), cluster.slots)
-    here = (before + pace()) / 2
-    return replace(estimate, **prediction(stages, cluster, prices, estimate.storage_bytes, here))
+    with Pace() as pace:
+        estimate, stages = _estimate(replace(settings, cluster=()), cluster.slots)
+    rows = prediction(stages, cluster, prices, estimate.storage_bytes, pace.mean)
+    return replace(estimate, **rows)
 
 
 def _estimate(
@@ -172,8 +172,8 @@ class _Words:
         ]
         taken = [each.processor_seconds("CountSplit") for each in (trials.second, trials.repeated)]
         level = taken[0] / usual[0]
-        if trials.share < 1:
-            # Less of it is the time that the many slices of a sample take.
+        if usual[0] > usual[1]:
+            # None of it is the time that the many slices of a sample take.
             level = max(0.0, taken[0] - taken[1]) / (usual[0] - usual[1])
         # Parts of a sample take nearly all their time to open files.
         seconds = (

@@ -2,7 +2,7 @@
 
 Each is a sum of few terms, linear in files, splits, bytes, and blocks of words or documents. The
 seconds of text depend on the machine, the corpus and the tokenizer: a dry run measures them.
-The constants here do not: they are of a reference machine, and a dry run measures the pace of its
+The constants here do not: they are of a machine with pace 1, and a dry run measures the pace of its
 own. `benchmarks/scale.py` measures them, and docs/scale.md compares the model with jobs that were
 not used to choose them.
 """
@@ -99,7 +99,7 @@ class Stage(Struct, frozen=True, kw_only=True):
     """
 
     processor_seconds: float = 0.0  # on this machine, as a sample shows
-    reference_seconds: float = 0.0  # more of them, on the reference machine, without requests
+    reference_seconds: float = 0.0  # more of them, at pace 1; without those of requests
     tasks: int = 0
     read_bytes: int = 0
     written_bytes: int = 0

@@ -16,6 +16,8 @@ from bpe_beam.storage import Storage
 
 POSITIONS = 128  # the positions of a sample, fewer where a file cannot be read from any byte on
 
+_FEWEST = 8  # positions there
+
 _BLOCK_BYTES = 1 << 20  # the approximate bytes that a reader reads at once
 
 
@@ -24,7 +26,7 @@ def sample_of(
 ) -> Plan:
     """Return a plan that reads about `size` bytes, from positions all over the corpus.
 
-    A sample of a quarter of the bytes, from as many positions or half of them, is within it.
+    A sample of fewer bytes, from as many positions, or half or a quarter of them, is within it.
     """
     slices = [each for split in plan.splits for each in split.slices]
     ends = [*accumulate(each.end - each.start for each in slices)]
@@ -36,7 +38,7 @@ def sample_of(
         and can_be_cut(file, separator)
     }
     if len(anywhere) < len(plan.files):
-        positions = min(positions, max(splits, size // _BLOCK_BYTES))
+        positions = min(positions, max(_FEWEST, size // _BLOCK_BYTES))
     bytes_each = -(-size // positions)
 
     def read_from(number: int) -> Iterator[Slice]:

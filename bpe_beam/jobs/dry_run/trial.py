@@ -1,7 +1,8 @@
 """Trials: a job runs on samples of its corpus in this process, and its figures are scaled.
 
-The job runs on two samples; the first is a quarter of the second, from the same positions. The
-difference is the cost of more text. A small corpus is read whole, and its amounts are exact.
+The job runs on two samples; the first is a quarter of the second, from the same positions if files
+can be read from any byte on. The difference is the cost of more text. A small corpus is read whole,
+and its amounts are exact.
 """
 
 from __future__ import annotations

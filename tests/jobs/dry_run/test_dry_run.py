@@ -219,6 +219,18 @@ def test_count_of_a_part_of_the_corpus(
         assert found[name] == pytest.approx(real[name], rel=rel), name
 
 
+def test_both_samples_of_small_packed_files_may_be_the_same(
+    tmp_path: Path, small_sample: None, made: Path
+) -> None:
+    (tmp_path / "corpus").mkdir()
+    for number in range(30):
+        write(tmp_path / "corpus" / f"{number}.jsonl.gz", documents(400, number, words=40))
+    args = ("--input", tmp_path / "corpus", "--workers", 1, "--cluster", "workers=1")
+    found = estimated(made, "count", *args)
+    assert found["sampled_bytes"] < found["bytes"]
+    assert found["cluster"]["processor_seconds"] > 0
+
+
 def as_packed(folder: Path, packed: str) -> Path:
     """Return a folder with a corpus in gzip files, or in Parquet files of small row groups."""
     folder.mkdir()
@@ -333,10 +345,9 @@ def test_the_model_is_scaled_by_the_pace_of_the_machine(
 ) -> None:
     words = ["--input", made / "corpus", "--workers", 1, "--cluster", "workers=1"]
 
-    def runner(*paces: float) -> float:
-        each = iter(paces)
-        monkeypatch.setattr(dry_run, "pace", lambda: next(each))
+    def runner(mean: float) -> float:
+        monkeypatch.setattr(dry_run.Pace, "mean", mean)
         row = estimated(made, "count", *words)["cluster_stages"]["runner"]
         return float(row["processor_seconds"])
 
-    assert runner(1, 3) == pytest.approx(2 * runner(1, 1))
+    assert runner(2.0) == pytest.approx(2 * runner(1.0))

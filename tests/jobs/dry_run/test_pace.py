@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from bpe_beam.jobs.dry_run.pace import REFERENCE_SECONDS, pace
+from bpe_beam.jobs.dry_run.pace import REFERENCE_SECONDS, Pace, pace
 
 pytestmark = pytest.mark.quick
 
@@ -18,5 +18,8 @@ def test_pace(monkeypatch: pytest.MonkeyPatch, times: float) -> None:
     assert pace(1000) == pytest.approx(times)
 
 
-def test_work_takes_time() -> None:
-    assert pace(100_000) > 0
+def test_the_pace_while_other_work_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bpe_beam.jobs.dry_run.pace._SECONDS", 0.001)
+    with Pace() as here:
+        time.sleep(0.1)
+    assert here.mean > 0
