@@ -346,7 +346,7 @@ def test_the_model_is_scaled_by_the_pace_of_the_machine(
     words = ["--input", made / "corpus", "--workers", 1, "--cluster", "workers=1"]
 
     def runner(mean: float) -> float:
-        monkeypatch.setattr(dry_run.Pace, "mean", mean)
+        monkeypatch.setattr("bpe_beam.jobs.dry_run.pace.Pace.mean", mean)
         row = estimated(made, "count", *words)["cluster_stages"]["runner"]
         return float(row["processor_seconds"])
 
