@@ -47,18 +47,18 @@ worker to start its processes. Measured with Flink on one and two hosts; most of
 FILE_SECONDS, SPLIT_SECONDS = 0.27e-3, 1.0e-3
 """The processor time of the driver for each file of the plan and each split, without requests."""
 
-COUNT_TEXT_SECONDS, COUNT_BLOCK_SECONDS = 1.2e-9, 26e-9
-COUNT_MISS_SECONDS, CACHED_BLOCK_BYTES = 1.5e-9, 3 * 10**6
+COUNT_TEXT_SECONDS, COUNT_BLOCK_SECONDS = 1.9e-9, 41e-9
+COUNT_MISS_SECONDS, CACHED_BLOCK_BYTES = 2.4e-9, 3 * 10**6
 """The processor time of counting, for each byte of text and of the blocks of words, and again for
 each byte of text when the blocks of a split double beyond some bytes, since its table of words is
 not in a core's cache then. A dry run measures their sum. Large splits have fewer unique words in
 total, and so fewer blocks, than the sample."""
 
-REGROUP_SECONDS = 2.0e-9  # of regrouping blocks, for each byte of ids, without requests
+REGROUP_SECONDS = 8e-9  # of regrouping blocks, for each byte of ids, without requests
 
-PART_BLOCK_SECONDS = 11e-9  # of writing parts, for each byte of the blocks of words
+PART_BLOCK_SECONDS = 17e-9  # of writing parts, for each byte of the blocks of words
 
-TOKENIZE_TEXT_SECONDS, TOKENIZE_NEW_SECONDS = 5.5e-9, 18.5e-9
+TOKENIZE_TEXT_SECONDS, TOKENIZE_NEW_SECONDS = 10.5e-9, 36e-9
 """The processor time of tokenizing, for each byte of text; the second for words that a thread's
 cache does not have, when it has seen 1 MB. Their share falls with the power 0.4 of the text."""
 
