@@ -57,8 +57,8 @@ PRICES = Path(__file__).parents[1] / "configs" / "cluster" / "prices.yaml"
 UNIQUE_OF_GB, POWER, WORD_BYTES = 2.6e6, 0.6, 10
 BLOCKS_OF_GB = 55e6  # of the words of a split of 1 GB
 TOKENS_A_BYTE = 0.217
-# Processor seconds of a byte at pace 1: of blocks in parts, of text in tokens, and of text that is measured,
-# ordered, and written again.
+# Processor seconds of a byte at pace 1: of blocks in parts, of text in tokens, and of text that is
+# measured, ordered, and written again.
 WRITE_PART_SECONDS, TOKENIZE_SECONDS = 17e-9, 12.6e-9
 ARRANGE_SECONDS = (0.45e-9, 5.0e-9, 4.2e-9)
 
