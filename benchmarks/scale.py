@@ -12,7 +12,7 @@ runs with two workers in a process of its own: `count`, `train`, `tokenize`, and
 A row has measured values and, after a slash, predicted ones: processor seconds of the process, of
 which in the steps; bytes and requests of the store's client; and the peak of resident memory.
 The pace of the machine is measured while a job and its dry run run; predicted seconds are scaled to
-that of the job, but for the stages in the log. `--fit` prints the constants of the store's client
+the job's pace, but for the stages in the log. `--fit` prints the constants of the store's client
 that fit the rows of a log best, for `bpe_beam/jobs/dry_run/costs.py`.
 `--table` prints the tables of 1 TB and 15 TB in docs/scale.md, which has their assumptions. Linux
 only.

@@ -99,7 +99,7 @@ class Stage(Struct, frozen=True, kw_only=True):
     """
 
     processor_seconds: float = 0.0  # on this machine, as a sample shows
-    reference_seconds: float = 0.0  # more of them, at pace 1; without those of requests
+    reference_seconds: float = 0.0  # more of them, at pace 1; without requests
     tasks: int = 0
     read_bytes: int = 0
     written_bytes: int = 0
@@ -111,7 +111,7 @@ class Stage(Struct, frozen=True, kw_only=True):
     pipelines: int = 1  # that a cluster starts, one after another
 
     def all_seconds(self, pace: float) -> float:
-        """Return all processor seconds on a machine of a pace, with those of the store's client."""
+        """Return all processor seconds at a pace, with the store's client."""
         moved = self.read_bytes + self.written_bytes
         client = REQUEST_SECONDS * (self.reads + self.writes) + BYTE_SECONDS * moved
         return self.processor_seconds + pace * (self.reference_seconds + client)

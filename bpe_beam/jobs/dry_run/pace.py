@@ -1,7 +1,7 @@
 """The pace of this machine: its time for a fixed loop, divided by a reference machine's.
 
-As with a runner's pace, more is slower. That of a virtual machine changes within seconds, by a
-factor of up to two, so it is measured all the time while other work runs. The loop is of Python, as
+As with a runner's pace, more is slower. A virtual machine's changes within seconds, by a factor of
+up to two, so it is measured all the time while other work runs. The loop is of Python, as
 most of the work whose time the model of costs knows: another version of Python has another pace.
 """
 
