@@ -40,7 +40,7 @@ REQUEST_SECONDS, BYTE_SECONDS = 5.2e-3, 2.9e-9
 
 START_SECONDS = 1.8  # the processor time until a process has begun to work
 
-PIPELINE_SECONDS, WORKER_SECONDS = 27.0, 12.0
+PIPELINE_SECONDS, WORKER_SECONDS = 12.7, 13.2
 """The processor time of a runner for each pipeline: of the driver and the manager, and of each
 worker to start its processes. Measured with Flink on one and two hosts; most of it is Java's."""
 
