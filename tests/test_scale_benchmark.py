@@ -51,9 +51,11 @@ def test_constants_are_found_in_rows() -> None:
             "read_bytes": read,
             "written_bytes": 10**6,
             "steps": {"a": 1.0, "b": 2.0},
-            "processor_seconds": 3 + 1.5 + 2e-3 * requests + 1e-9 * (read + 10**6),
+            "pace": pace,
+            "processor_seconds": 3 + pace * (1.5 + 2e-3 * requests + 1e-9 * (read + 10**6)),
         }
         for requests, read in ((100, 10**8), (1000, 10**8), (500, 10**9), (4000, 2 * 10**9))
+        for pace in (0.5, 1.0, 2.0)
     ]
     rows.append({"job": "train", "processor_seconds": 99.0})
     assert scale.fitted(rows) == pytest.approx((1.5, 2e-3, 1e-9))
