@@ -154,7 +154,7 @@ class FlinkHosts:
 
     def replace(self, name: str, *, clock: float = 0) -> None:
         """Kill a host, and start a new one with its server; its clock may be wrong by seconds."""
-        self.hosts[name].kill()  # its link goes first, so that no other host is told of the end
+        self.hosts[name].kill()  # its link first, so that others see no connection close
         if name in self._running:
             self.end(name)
         self.hosts.start(name).clock = clock
