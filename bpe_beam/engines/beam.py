@@ -271,7 +271,8 @@ def _quiet_threads() -> None:
     """Silence the threads of Beam's workers in this process when they end.
 
     Flink and Spark close the connections of a job that has ended, and each thread then raises an
-    error, which would be shown during the next job.
+    error, which would be shown during the next job. While a job runs, steps that wait for such a
+    thread raise its error themselves.
     """
     if threading.excepthook is not _without_hung_up:
         _shown.append(threading.excepthook)
@@ -283,7 +284,10 @@ _shown: list[Callable[[threading.ExceptHookArgs], object]] = []
 
 def _without_hung_up(args: threading.ExceptHookArgs) -> None:
     of_grpc = args.exc_type.__module__.partition(".")[0] == "grpc"
-    if not (of_grpc and "StatusCode.CANCELLED" in str(args.exc_value)):
+    cancelled = "StatusCode.CANCELLED" in str(args.exc_value)
+    # Spark closes a stream of state with a status of its own.
+    of_state = args.thread is not None and args.thread.name == "read_state"
+    if not (of_grpc and (cancelled or of_state)):
         _shown[-1](args)
 
 

@@ -34,7 +34,6 @@ MAX_TOKENS = 10**18
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "B": 10**9, "T": 10**12}
 _TOKENS = re.compile(r"([0-9]{1,19}(?:\.[0-9]{1,12})?)([kKMBT]?)")
 _SHARE = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,40})?")
-_MAX_FILE_BYTES = 1 << 20
 _LEAVE_OUT = "leave a source out to take nothing of it"
 
 Amounts = tuple[tuple[str, int], ...]  # pairs of a source and an amount; "" means all sources
@@ -272,53 +271,22 @@ def read_mixture(storage: Storage, url: str) -> MixtureOptions:
     Raises:
         UsageError: The file is no YAML, or has another key or a wrong value.
     """
-    import yaml  # slow to import
+    from bpe_beam.storage.yaml_file import pairs, read_mapping  # slow to import
 
     where = f"mixture {redact(url)}"
-    data = storage.read_head(url, _MAX_FILE_BYTES)
-    try:
-        root = yaml.compose(data, Loader=yaml.SafeLoader)
-    except (yaml.YAMLError, RecursionError, ValueError):
-        raise UsageError(f"{where} is not valid YAML") from None
     values = {}
-    for key, texts in _texts_of(root, where).items():
+    for key, node, line in read_mapping(storage, url, "mixture"):
         if key not in PARSERS:
             names = ", ".join(PARSERS)
-            raise UsageError(f"{where}: {key} must be one of {names}{did_you_mean(key, PARSERS)}")
+            near = did_you_mean(key, PARSERS)
+            raise UsageError(f"{where}, line {line}: {key} must be one of {names}{near}")
+        texts = pairs(node, f"{where}, line {line}: {key}")
         try:
             values[key] = PARSERS[key](texts)
         except UsageError as error:
-            raise UsageError(f"{where}: {key} {error.problem}") from None
+            raise UsageError(f"{where}, line {line}: {key} {error.problem}") from None
+    require(bool(values), f"must have options, got none in {redact(url)}", "mixture")
     return MixtureOptions(**values)
-
-
-def _texts_of(root: Any, where: str) -> dict[str, list[str]]:
-    """Return the values of a YAML mapping as texts; a mapping within it as NAME=VALUE."""
-    import yaml
-
-    def scalar(node: Any) -> str:
-        if not isinstance(node, yaml.ScalarNode):
-            raise UsageError(f"{where} must have a text or a number in line {_line(node)}")
-        return str(node.value)
-
-    def mapping(node: Any) -> dict[str, Any]:
-        pairs = [(scalar(key), value) for key, value in node.value]
-        if len(dict(pairs)) < len(pairs):
-            raise UsageError(f"{where} must not repeat a name, line {_line(node)} and below")
-        return dict(pairs)
-
-    if not isinstance(root, yaml.MappingNode):
-        raise UsageError(f"{where} must have options, one `name: value` a line")
-    return {
-        name: [f"{key}={scalar(value)}" for key, value in mapping(node).items()]
-        if isinstance(node, yaml.MappingNode)
-        else [scalar(node)]
-        for name, node in mapping(root).items()
-    }
-
-
-def _line(node: Any) -> int:
-    return int(node.start_mark.line) + 1
 
 
 # ---- what a manifest says ----

@@ -11,6 +11,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
 import apache_beam as beam
+import grpc
 import pytest
 
 from bpe_beam import progress
@@ -94,6 +95,30 @@ def test_a_job_that_was_cancelled_on_its_runner() -> None:
     wrapped = RuntimeError("x")
     wrapped.__cause__ = JobCancelled()
     assert isinstance(our_error(wrapped), JobCancelled)
+
+
+def test_threads_whose_connection_was_closed_say_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Other errors, and other threads, are shown."""
+    shown: list[str] = []
+    monkeypatch.setattr(threading, "excepthook", lambda args: shown.append(str(args.exc_value)))
+    monkeypatch.setattr(running, "_shown", [])
+    running._quiet_threads()
+
+    def fails(error: Exception, name: str) -> None:
+        def run() -> None:
+            raise error
+
+        thread = threading.Thread(target=run, name=name)
+        thread.start()
+        thread.join()
+
+    fails(grpc.RpcError("StatusCode.CANCELLED"), "any")
+    fails(grpc.RpcError("StatusCode.UNKNOWN 1"), "read_state")
+    fails(grpc.RpcError("StatusCode.UNKNOWN 2"), "any")
+    fails(RuntimeError("StatusCode.CANCELLED 3"), "read_state")
+    assert shown == ["StatusCode.UNKNOWN 2", "StatusCode.CANCELLED 3"]
 
 
 class _Elsewhere(beam.runners.PipelineRunner):

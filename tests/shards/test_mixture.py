@@ -104,6 +104,8 @@ def test_a_file(tmp_path: Path) -> None:
     assert options == MixtureOptions(
         tokens=10**10, share=(("web", "0.6"), ("code", "0.4")), max_epochs=(("", 2),), seed=5
     )
+    file.write_text('tokens: 5\nshare: {"lang=en": 0.6, zh: 0.4}\n')
+    assert read_mixture(Storage(), str(file)).share == (("lang=en", "0.6"), ("zh", "0.4"))
     replaced = options.replaced_by(MixtureOptions(tokens=7))
     assert (replaced.tokens, replaced.share) == (7, options.share)
 
@@ -111,14 +113,16 @@ def test_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("tokens: [", "is not valid YAML"),
-        ("- tokens", "must have options"),
-        ("token: 5", "token must be one of tokens, .*did you mean tokens"),
-        ("tokens: 5\ntokens: 6", "must not repeat a name"),
-        ("share: {web: 1, web: 2}", "must not repeat a name"),
-        ("share: {web: {a: 1}}", "a text or a number in line 1"),
+        ("token: 5", "line 1: token must be one of tokens, .*did you mean tokens"),
+        ("- tokens", "must be a mapping"),
+        ("share: {web: 1, web: 2}", "line 1: web is repeated"),
+        ("share: {web: {a: 1}}", "line 1: share.web must be a text, a number"),
+        ("share: {web: }", "line 1: share.web has no value"),
         ("tokens: {web: 5}", "tokens must be a whole number"),
-        ("tokens_of: {web: 5, code: x}", "tokens_of must be a whole number of tokens"),
+        ("tokens: []", "line 1: tokens has no value"),
+        ("share: {web: 1, code: []}", "line 1: share.code has no value"),
+        ("{}", "must have options, got none in"),
+        ("seed: 1\ntokens_of: {web: 5, code: x}", "line 2: tokens_of must be a whole number"),
     ],
 )
 def test_wrong_files(tmp_path: Path, content: str, said: str) -> None:

@@ -37,6 +37,7 @@ from bpe_beam.training.recipe import Recipe, WordLevelRecipe
 from bpe_beam.workers.count_split import TABLE_BYTES
 
 if TYPE_CHECKING:
+    from bpe_beam.corpus.plan import Plan
     from bpe_beam.jobs.train.plan import TrainingPlan
 
 _LEARNING_SHARE, _MIN_LEARNING = 0.15, 1.0
@@ -98,7 +99,7 @@ def run(
     with Pace() as pace:
         estimate, stages = _estimate(replace(settings, cluster=()), cluster.slots)
     rows = prediction(stages, cluster, prices, estimate.storage_bytes, pace.mean)
-    return replace(estimate, **rows)
+    return replace(estimate, **rows, next=("the same without --dry-run and --cluster",))
 
 
 def _estimate(
@@ -148,6 +149,8 @@ class _Words:
         first, second = trials.first, trials.second
         more_words = second.summary["unique_words"] - first.summary["unique_words"]
         word_bytes = (second.storage_bytes - first.storage_bytes) / max(1, more_words)
+        if more_words <= 0:
+            word_bytes = second.storage_bytes / max(1, second.summary["unique_words"])
         tables = trials.workers * min(words * _WORD_BYTES, 2 * TABLE_BYTES)
         return {
             **trials.rows(),
@@ -352,15 +355,17 @@ def _estimate_tokenizing(
 
     inputs = read_inputs(settings)
     plan = inputs.plan
-    undivided = replace(settings, arranging=replace(settings.arranging, dry_run=False))
+
+    def tried(one: TokenizeSettings, progress: Progress, sample: Plan) -> object:
+        arranging = replace(one.arranging, dry_run=False)
+        if arranging.validation_share is not None and sample is not plan:
+            # A small share of a sample may have no document.
+            arranging = replace(arranging, validation_share="50%")
+        return tokenize.run(replace(one, arranging=arranging), progress, plan=sample)
+
     with tempfile.TemporaryDirectory() as folder:
         before = memory(RESIDENT)
-        trials = try_samples(
-            plan,
-            undivided,
-            folder,
-            lambda one, progress, sample: tokenize.run(one, progress, plan=sample),
-        )
+        trials = try_samples(plan, settings, folder, tried)
     peak = memory()
     caches = trials.workers * _WORD_CACHE_BYTES
     grown = min(caches, (peak - before) * (1 / trials.share - 1))
@@ -385,7 +390,7 @@ def _tokenizing_stages(
     level = second.processor_seconds("TokenizeSplit") / costs.tokenizing_seconds(
         second.text, threads
     )
-    seconds = level * costs.tokenizing_seconds(trials.text, slots)
+    seconds = level * costs.tokenizing_seconds(trials.text, min(slots, corpus.splits))
     stages = costs.tokenize_stages(corpus, seconds, shard_bytes, vocabulary)
     arrangement = settings.arranging.arrangement
     if arrangement is None:

@@ -7,73 +7,70 @@ the network of the worker, which its slots share. Nothing of it overlaps in the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from math import ceil
-from typing import Annotated
+from collections.abc import Iterator, Mapping
+from math import ceil, nan
+from typing import Any
 
-import msgspec
-from msgspec import Meta, Struct
+from msgspec import Struct
 
-from bpe_beam import json_structs
-from bpe_beam.errors import UsageError
+from bpe_beam.errors import UsageError, require
 from bpe_beam.jobs.corpus.summary import Rows
 from bpe_beam.jobs.dry_run.costs import DRIVER_REQUESTS, WORKER_BYTES, Stage, runner_seconds
 from bpe_beam.messages import did_you_mean, format_bytes, shortened
 from bpe_beam.settings.cluster import Cluster
 from bpe_beam.storage import Storage, redact
-from bpe_beam.storage.json_file import JsonObject
 
 RUNNER = "runner"
 """The row of what the runner takes by itself: the start of pipelines and of their workers."""
 
-_MAX_FILE_BYTES = 1 << 20
-
-_Price = Annotated[float, Meta(ge=0, le=1e12)]
+_MAX_PRICE = 10**12
 
 
-class Prices(Struct, frozen=True, forbid_unknown_fields=True):
+class Prices(Struct, frozen=True):
     """A file of prices; see `configs/cluster/prices.yaml`."""
 
     currency: str = ""
-    core_hour: _Price = 0.0
-    memory_gb_hour: _Price = 0.0
-    driver_hour: _Price = 0.0
-    shuffled_gb: _Price = 0.0
-    million_reads: _Price = 0.0
-    million_writes: _Price = 0.0
-    stored_gb_month: _Price = 0.0
+    core_hour: float = 0.0
+    memory_gb_hour: float = 0.0
+    driver_hour: float = 0.0
+    shuffled_gb: float = 0.0
+    million_reads: float = 0.0
+    million_writes: float = 0.0
+    stored_gb_month: float = 0.0
 
 
 def read_prices(storage: Storage, url: str) -> Prices:
     """Return the prices of a YAML file."""
-    import yaml  # slow to import
-
-    def refused(reason: str) -> UsageError:
-        return UsageError(f"prices {redact(url)} {reason}", ("cluster",))
-
-    names = Prices.__struct_fields__
     try:
-        root = yaml.compose(storage.read_head(url, _MAX_FILE_BYTES), Loader=yaml.SafeLoader)
-    except (yaml.YAMLError, RecursionError, ValueError):
-        raise refused("must be valid YAML") from None
-    if not isinstance(root, yaml.MappingNode):
-        raise refused("must be a mapping, one `name: price` a line")
-    values: JsonObject = {}
-    for key, value in root.value:
-        name = shortened(key.value)
-        if key.value not in names:
-            near = did_you_mean(str(key.value), names)
-            raise refused(f"must have the names {', '.join(names)}, got {name}{near}")
-        if key.value in values:
-            raise refused(f"must have each name once, got {name} twice")
+        values = dict(_prices(storage, url))
+    except UsageError as error:
+        raise UsageError(error.problem, ("cluster",)) from None
+    require(bool(values), f"must have prices, got none in {redact(url)}", "cluster")
+    return Prices(**values)
+
+
+def _prices(storage: Storage, url: str) -> Iterator[tuple[str, Any]]:
+    """Yield the names and values of a file of prices."""
+    from bpe_beam.storage.yaml_file import read_mapping, texts  # slow to import
+
+    for name, node, line in read_mapping(storage, url, "prices"):
+        where = f"prices {redact(url)}, line {line}: {shortened(name)}"
+        if name not in Prices.__struct_fields__:
+            near = did_you_mean(name, Prices.__struct_fields__)
+            raise UsageError(f"{where} must be one of {', '.join(Prices.__struct_fields__)}{near}")
+        typed = texts(node, where)
+        if len(typed) != 1:
+            raise UsageError(f"{where} must be one value, got {len(typed)}")
+        if name == "currency":
+            yield name, typed[0]
+            continue
         try:
-            values[key.value] = value.value if key.value == "currency" else float(value.value)
-        except (TypeError, ValueError):
-            raise refused(f"must have numbers of at least 0: {name} is none") from None
-    try:
-        return json_structs.convert(values, Prices)
-    except msgspec.ValidationError as error:
-        raise refused(f"must have numbers of at least 0: {error}") from None
+            price = float(typed[0])
+        except ValueError:
+            price = nan
+        if not 0 <= price <= _MAX_PRICE:
+            raise UsageError(f"{where} must be a number from 0 to {_MAX_PRICE:,}")
+        yield name, price
 
 
 def seconds_of(stage: Stage, cluster: Cluster, pace: float = 1.0) -> float:

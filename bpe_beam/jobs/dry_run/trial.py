@@ -122,24 +122,30 @@ class Trials:
         for number in scattered(len(self.plan.splits)):
             heapq.heapreplace(free, free[0] + self.plan.splits[number].size)
         uneven = max(free) * self.workers / max(1, self.plan.size)
-        more = self.per_byte(self.second.seconds - self.repeated.seconds)
+        more = self.per_byte(self.repeated.seconds, self.second.seconds)
         return self.started + self.first.seconds + more * (uneven * self.text - self.first.text)
 
     @property
     def storage_bytes(self) -> float:
         """The bytes of the output, if they grow as the text does."""
-        more = self.per_byte(self.second.storage_bytes - self.first.storage_bytes)
-        files = self.first.storage_bytes + more * (self.text - self.first.text)
+        files = self.grown(self.first.storage_bytes, self.second.storage_bytes)
         return files + self.second.manifest_bytes
 
     def processor_seconds(self, label: str) -> float:
         """Return the processor time of a step on the whole corpus, if it grows as the text does."""
-        first, second = (each.processor_seconds(label) for each in (self.repeated, self.second))
-        return second + self.per_byte(second - first) * (self.text - self.second.text)
+        return self.grown(*(each.processor_seconds(label) for each in (self.repeated, self.second)))
 
-    def per_byte(self, difference: float) -> float:
-        """Return a difference between both trials for each byte of text; 0 if they are the same."""
-        return max(0.0, difference) / max(1, self.second.text - self.first.text)
+    def grown(self, first: float, second: float) -> float:
+        """Return an amount of the whole corpus by those of both trials."""
+        return second + self.per_byte(first, second) * (self.text - self.second.text)
+
+    def per_byte(self, first: float, second: float) -> float:
+        """Return how much an amount grows with each byte of text.
+
+        Samples of few large row groups may have the same text; then all of it grows.
+        """
+        more = self.second.text - self.first.text
+        return max(0.0, second - first) / more if more > 0 else second / self.second.text
 
     @property
     def corpus(self) -> Corpus:

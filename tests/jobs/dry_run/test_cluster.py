@@ -108,23 +108,23 @@ def test_the_file_of_the_example() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("core_hours: 1", 'got "core_hours"; did you mean core_hour?'),
-        ("core_hour: cheap", "must have numbers of at least 0"),
-        ("core_hour: -1", "must have numbers of at least 0"),
+        ("core_hours: 1", 'line 1: "core_hours" must be one of currency, '),
+        ("core_hours: 1", "did you mean core_hour?"),
+        ("core_hour: cheap", "must be a number from 0"),
+        ("core_hour: -1", "must be a number from 0"),
+        ("core_hour: .nan", "must be a number from 0"),
+        ("core_hour: 1e400", "must be a number from 0"),
+        ('core_hour: !!int ""', "must be a number from 0"),
+        ("core_hour: [1, 2]", "must be one value, got 2"),
+        ("core_hour: []", "has no value"),
+        ("# nothing", "must have prices, got none"),
+        ("currency: {a: b}", "currency"),
         ("- 1", "must be a mapping"),
-        ("a: [", "must be valid YAML"),
-        ("core_hour: .nan", "must have numbers of at least 0"),
-        ("core_hour: 1e400", "must have numbers of at least 0"),
-        ('core_hour: !!int ""', "must have numbers of at least 0"),
-        ("core_hour: [1]", "must have numbers of at least 0"),
-        ("currency: [1]", "currency"),
-        ("core_hour: 1\ncore_hour: 2", 'must have each name once, got "core_hour" twice'),
-        ("[1]: 2", "must have the names"),
+        ("core_hour: 1\ncore_hour: 2", "line 2: core_hour is repeated"),
     ],
 )
 def test_other_files_are_refused(text: str, said: str, tmp_path: Path) -> None:
     (tmp_path / "p.yaml").write_text(text)
-    with pytest.raises(UsageError, match="prices") as error:
+    with pytest.raises(UsageError, match=r"^cluster .*p\.yaml") as error:
         read_prices(Storage(), str(tmp_path / "p.yaml"))
-    assert error.value.parameters == ("cluster",)
     assert said in str(error.value)

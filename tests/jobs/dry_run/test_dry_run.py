@@ -21,12 +21,14 @@ from made_text import documents, write
 from bpe_beam.corpus.plan import InputFile, Plan, Slice, Split
 from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.corpus.read_split import read_split
+from bpe_beam.engines.steps import processor_time
 from bpe_beam.jobs import dry_run, train
 from bpe_beam.jobs.corpus import input as corpus_input
 from bpe_beam.jobs.dry_run import trial
 from bpe_beam.jobs.dry_run.sample import sample_of
 from bpe_beam.jobs.dry_run.trial import Trial, Trials
 from bpe_beam.settings.common import InputSettings
+from bpe_beam.settings.tokenize import TokenizeSettings
 from bpe_beam.storage import Storage
 from bpe_beam.training.recipe import BpeRecipe
 
@@ -51,7 +53,8 @@ def estimated(made: Path, job: str, *args: object) -> Any:
     assert not output.exists()
     found = json.loads(ran.out)
     assert (found["job"], found["dry_run"]) == (job, True)
-    assert found["next"] == ["the same without --dry-run"]
+    also = " and --cluster" if "--cluster" in args else ""
+    assert found["next"] == [f"the same without --dry-run{also}"]
     assert found["memory_bytes"] > 10**7
     return found
 
@@ -229,6 +232,11 @@ def test_both_samples_of_small_packed_files_may_be_the_same(
     found = estimated(made, "count", *args)
     assert found["sampled_bytes"] < found["bytes"]
     assert found["cluster"]["processor_seconds"] > 0
+    args = ("--input", tmp_path / "corpus", "--workers", 1, "--tokenizer", made / "tok")
+    found = estimated(made, "tokenize", *args)
+    assert found["sampled_bytes"] < found["bytes"]
+    real = truth(tmp_path / "tokens", "tokenize", *args)
+    assert found["storage_bytes"] == pytest.approx(real["storage_bytes"], rel=0.2)
 
 
 def as_packed(folder: Path, packed: str) -> Path:
@@ -252,6 +260,15 @@ def test_tokenize_a_part_of_the_corpus(made: Path, tmp_path: Path, small_sample:
     assert found["sampled_bytes"] < 0.7 * found["bytes"]
     for name in ("documents", "text_bytes", "tokens", "storage_bytes"):
         assert found[name] == pytest.approx(real[name], rel=0.2), name
+
+
+def test_a_small_validation_share_of_a_sample(made: Path, small_sample: None) -> None:
+    """The corpus has documents for validation; the samples have none."""
+    args: list[object] = ["--input", made / "corpus", "--tokenizer", made / "tok"]
+    args += ["--workers", 1, "--range-bytes", "16KB", "--validation-share", "0.1%"]
+    found = estimated(made, "tokenize", *args, "--cluster", "workers=1")
+    assert found["sampled_bytes"] < found["bytes"]
+    assert "measure" in found["cluster_stages"]
 
 
 @pytest.mark.parametrize("fewer", [8, 16])
@@ -296,6 +313,31 @@ def test_seconds_are_those_of_every_run_and_of_the_text() -> None:
     # Of two workers, one has three of five splits: as if there were 12 MB.
     both = dataclasses.replace(alone, workers=2)
     assert both.seconds == pytest.approx(0.5 + 2 + 11)
+
+
+def test_samples_of_the_same_text() -> None:
+    """All of an amount grows with the text, not what the clock says of the difference."""
+    plan = Plan("", (InputFile("a", 10**6, "parquet", "none"),), ())
+    one = a_run(2.0, 10**6, 10**5)
+    trials = Trials(plan, one, one, started=0.5, repeated=one, workers=1, splits=8)
+    assert trials.grown(3, 3.001) == pytest.approx(10 * 3.001)
+    whole = dataclasses.replace(trials, plan=Plan("", (), ()))
+    assert whole.grown(3, 3) == 3
+
+
+def test_slots_without_a_split_learn_no_words() -> None:
+    """Words are new for each thread that tokenizes; only as many have some as there are splits."""
+    measured = {processor_time("TokenizeSplit"): {"sum": 10**6}}
+    one = Trial(1.0, 10**5, 10**5, 0, {"text_bytes": 10**6, "distributions": measured})
+    splits = tuple(Split(number, (Slice(0, number, number + 1),)) for number in range(4))
+    plan = Plan("", (InputFile("a", 10**6, "text", "none"),), splits)
+    trials = Trials(plan, one, one, started=0.5, repeated=one, workers=1, splits=4)
+    settings = TokenizeSettings(InputSettings(inputs=("a",)), tokenizer="tok", output="tokens")
+    taken = [
+        dry_run._tokenizing_stages(settings, trials, 1000, slots)["tokenize splits"]
+        for slots in (2, 4, 400)
+    ]
+    assert taken[0].processor_seconds < taken[1].processor_seconds == taken[2].processor_seconds
 
 
 def test_a_corpus_without_documents(tmp_path: Path) -> None:
