@@ -23,7 +23,8 @@ Loopback is different on each host. Links are delayed by a process of the switch
 without netem have no other means.
 
 It needs root and Linux, and the programs of iproute2 and util-linux. The kernel removes a network,
-with all its processes and files, when the process that made it ends in any way.
+with all its processes and files, when the process that made it ends in any way. Limits are control
+groups, which are empty then; if that process was killed, the next network removes them.
 """
 
 from __future__ import annotations
@@ -328,8 +329,9 @@ class Hosts:
     def __exit__(self, *error: object) -> None:
         os.close(self._write)  # which ends all hosts, also those that another process has started
         os.close(self._read)
-        for host in self._hosts.values():
-            host.kill()
+        with contextlib.ExitStack() as each:  # goes on with the others if one fails
+            for host in self._hosts.values():
+                each.callback(host.kill)
         if self._switch:
             _wait(lambda: not _alive(self._switch), "the end of the switch")
 
@@ -390,7 +392,7 @@ class Hosts:
         """Start the first process of a namespace; return its number when it is ready."""
         flags = ["--net"]
         if action[0] == "host":
-            flags += ["--mount", "--uts", "--ipc", "--pid", "--fork"]
+            flags += ["--mount", "--uts", "--ipc", "--pid", "--fork", "--kill-child"]
         with open(self._gate, "rb") as gate:  # noqa: PTH123 - a pipe
             process = subprocess.Popen(
                 ["unshare", *flags, "--", *_inside(self._keeper, *action)],
@@ -406,7 +408,7 @@ class Hosts:
             ready = process.stdout.readline()
         if not ready:
             process.kill()  # it waits, or has ended
-            said = process.communicate()[1].decode(errors="replace").strip()
+            said = process.communicate(timeout=SECONDS)[1].decode(errors="replace").strip()
             why = said[-1000:] or f"the {action[0]} is not ready after {SECONDS} s"
             raise Missing(f"this machine makes no hosts: {why}")
         return int(ready)
@@ -529,7 +531,11 @@ def _up(names: list[str], disk: str) -> None:
         keeper = subprocess.Popen(
             line, start_new_session=True, stdin=subprocess.DEVNULL, stdout=log, stderr=log
         )
-    _wait(lambda: STATE.exists() or keeper.poll() is not None, "the hosts")
+    try:
+        _wait(lambda: STATE.exists() or keeper.poll() is not None, "the hosts")
+    except Missing:
+        keeper.terminate()
+        raise
     if keeper.poll() is not None:
         raise Missing(f"the hosts were not made: {(FOLDER / 'log').read_text()[-2000:].strip()}")
 
