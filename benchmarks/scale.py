@@ -6,8 +6,9 @@
 
 The text is made by `growing_words.py`, in files of 50 MB; `--file-bytes` and `--range-bytes` make
 other files and splits. The corpus and all outputs are on an S3 server on this machine. Each job
-runs with two workers in a process of its own: `count`, `train`, `tokenize`, and `arrange`, which is
-`tokenize` with packing and a seed. Then the same command predicts it, from a sample.
+runs with two workers in a process of its own: `count`, `train`, `rounds`, which is `train` in merge
+rounds, `tokenize`, and `arrange`, which is `tokenize` with packing and a seed. Then the same
+command predicts it, from a sample.
 
 A row has measured values and, after a slash, predicted ones: processor seconds of the process, of
 which in the steps; bytes and requests of the store's client; and the peak of resident memory.
@@ -49,7 +50,6 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "helpers"))
 
 VOCABULARY = 32_000
 SEQUENCES = ("--sequence-length", 2048, "--packing", "best_fit", "--shuffle-seed", 7)
-JOBS = ("count", "train", "tokenize", "arrange")
 CLUSTER = "workers=1,cores=2,latency=0,start=0"
 PRICES = Path(__file__).parents[1] / "configs" / "cluster" / "prices.yaml"
 
@@ -57,6 +57,7 @@ PRICES = Path(__file__).parents[1] / "configs" / "cluster" / "prices.yaml"
 UNIQUE_OF_GB, POWER, WORD_BYTES = 2.6e6, 0.6, 10
 BLOCKS_OF_GB = 55e6  # of the words of a split of 1 GB
 TOKENS_A_BYTE = 0.217
+DRIVER_MEMORY = 8 * 10**9
 # Processor seconds of a byte at pace 1: of blocks in parts, of text in tokens, and of text that is
 # measured, ordered, and written again.
 WRITE_PART_SECONDS, TOKENIZE_SECONDS = 17e-9, 12.6e-9
@@ -164,9 +165,11 @@ def rows(arguments: argparse.Namespace, store: Any, growth: Growth) -> Iterator[
         counts, trained = f"{top}/counts-{gigabytes:g}", f"{top}/trained-{gigabytes:g}"
         tokenizer = tokenizer or f"{trained}/tokenizer.json"
         outputs = {"count": counts, "train": trained}
+        training: list[object] = ["train", "--counts", counts, "--vocab-size", VOCABULARY]
         jobs: dict[str, list[object]] = {
             "count": ["count", *reading],
-            "train": ["train", "--counts", counts, "--vocab-size", VOCABULARY],
+            "train": training,
+            "rounds": [*training, "--merge-rounds", "distributed", "--driver-memory", "500MB"],
             "tokenize": ["tokenize", "--tokenizer", tokenizer, *reading],
             "arrange": ["tokenize", "--tokenizer", tokenizer, *reading, *SEQUENCES],
         }
@@ -201,7 +204,7 @@ def fitted(measured: Sequence[Row]) -> tuple[float, float, float]:
     They take the processor time that is not in the steps, on a machine whose pace is 1; relative
     errors count. A training learns in no step, so it is left out.
     """
-    chosen = [row for row in measured if row["job"] != "train"]
+    chosen = [row for row in measured if row["job"] not in ("train", "rounds")]
     rest = np.array(
         [(row["processor_seconds"] - sum(row["steps"].values())) / row["pace"] for row in chosen]
     )
@@ -222,6 +225,8 @@ def large_corpus(terabytes: int) -> dict[str, dict[str, costs.Stage]]:
     text = terabytes * 10**12
     corpus = costs.Corpus(text // 10**8, text // 10**9, text, text)
     unique = round(UNIQUE_OF_GB * (text / 1e9) ** POWER)
+    word_bytes = WORD_BYTES * unique
+    rounds = costs.usual_rounds(VOCABULARY, word_bytes, DRIVER_MEMORY)
     blocks = corpus.splits * round(BLOCKS_OF_GB)
     counting = costs.counting_seconds(text, blocks, corpus.splits), WRITE_PART_SECONDS * blocks
     shard_bytes, tokens = round(2 * TOKENS_A_BYTE * text), TOKENS_A_BYTE * text
@@ -237,7 +242,7 @@ def large_corpus(terabytes: int) -> dict[str, dict[str, costs.Stage]]:
 
     return {
         "`count`": costs.count_stages(corpus, counting, blocks, unique, 7 * unique),
-        "`train` in 20 rounds": costs.rounds_stages(WORD_BYTES * unique, 8 * 10**9),
+        f"`train` in {rounds} rounds": costs.rounds_stages(word_bytes, rounds, DRIVER_MEMORY),
         "`tokenize`": tokenize,
         "... packed and shuffled": arrange(SHARD_TOKENS),
         "... with `--shard-tokens 512M`": arrange(512 * 10**6),

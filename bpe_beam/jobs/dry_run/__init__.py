@@ -33,7 +33,7 @@ from bpe_beam.settings.tokenize import TokenizeSettings
 from bpe_beam.settings.train import TrainingSettings, TrainSettings
 from bpe_beam.storage import Storage
 from bpe_beam.training.merges.words import memory_needed
-from bpe_beam.training.recipe import Recipe, WordLevelRecipe
+from bpe_beam.training.recipe import BpeRecipe, Recipe, WordLevelRecipe, WordPieceRecipe
 from bpe_beam.workers.count_split import TABLE_BYTES
 
 if TYPE_CHECKING:
@@ -288,7 +288,12 @@ def _training(
         storage = round(last.storage_bytes * recipe.vocab_size / max(1, last.vocab_size))
     peak = first.before + (min(needed, settings.driver_memory) if in_rounds else grown)
     if in_rounds:
-        stages = costs.rounds_stages(word_bytes, peak)
+        entries, memory_bytes = recipe.vocab_size, settings.driver_memory
+        by_merges = isinstance(recipe, BpeRecipe | WordPieceRecipe)
+        rounds = (
+            costs.usual_rounds(entries, word_bytes, memory_bytes) if by_merges else costs.PASSES
+        )
+        stages = costs.rounds_stages(word_bytes, rounds, peak)
     else:
         counts_bytes = sum(part.file.bytes for part in manifest.parts) * unique
         counts_bytes //= max(1, manifest.unique_words)

@@ -35,10 +35,10 @@ tokens need more."""
 
 WORD_CACHE_BYTES = 64 << 20  # the memory of the word cache of an encoding thread
 
-REQUEST_SECONDS, BYTE_SECONDS = 5.2e-3, 2.9e-9
+REQUEST_SECONDS, BYTE_SECONDS = 5.2e-3, 1.8e-9
 """The processor time of a store's client for each request, and for each byte."""
 
-START_SECONDS = 1.8  # the processor time until a process has begun to work
+START_SECONDS = 2.5  # the processor time until a process has begun to work
 
 PIPELINE_SECONDS, WORKER_SECONDS = 12.7, 13.2
 """The processor time of a runner for each pipeline: of the driver and the manager, and of each
@@ -62,9 +62,10 @@ TOKENIZE_TEXT_SECONDS, TOKENIZE_NEW_SECONDS = 10.5e-9, 36e-9
 """The processor time of tokenizing, for each byte of text; the second for words that a thread's
 cache does not have, when it has seen 1 MB. Their share falls with the power 0.4 of the text."""
 
-ROUNDS, ROUND_BYTE_SECONDS = 20, 70e-9
-"""A usual number of merge rounds, and the processor time of each byte of the words in a round."""
+PASSES = 20  # a usual number of passes and rounds of models that are learned in passes
 
+ROUND_BYTE_SECONDS = 170e-9  # of a merge round, for each byte of the words in it
+ROUND_BLOCKS = 0.15  # the bytes of pairs and segments of a round, for each byte of all words
 _WORD_BATCH_BYTES, _MAX_PAIR_PARTITIONS, _ROUND_TASK_BYTES = 64 * 10**6, 1024, 256 << 20
 
 REFERENCE_BYTES = 200  # of a shuffled reference to blocks of words
@@ -235,24 +236,43 @@ def training_stages(
     }
 
 
-def rounds_stages(word_bytes: int, memory: int) -> dict[str, Stage]:
-    """Return the stages of a training in merge rounds, whose number is usual and not predicted.
+def usual_rounds(vocab_size: int, word_bytes: int, driver_memory: int) -> int:
+    """Return a usual number of merge rounds of byte-level BPE.
 
-    The time in which the driver learns from segments is not predicted either.
+    From round to round the minimum count of a merge falls, from that of the best pair to that of
+    the last merge, by greater factors the more memory the driver has for segments.
+    """
+    fall = 8.7 + 1.9 * math.log(max(1, vocab_size) / 8000)
+    a_round = 0.87 - 0.09 * math.log(max(1, driver_memory) / max(1, word_bytes))
+    return max(1, round(fall * max(0.3, a_round)))
+
+
+def rounds_stages(word_bytes: int, rounds: int, memory: int) -> dict[str, Stage]:
+    """Return the stages of a training in merge rounds, or in passes.
+
+    The time in which the driver learns from segments is not predicted.
     """
     batches = max(PARTITIONS, ceil(word_bytes / _WORD_BATCH_BYTES))
-    requests, read = ranges_of(word_bytes // batches)
-    blocks = ROUNDS * batches * min(batches, _MAX_PAIR_PARTITIONS)
+    partitions = min(batches, _MAX_PAIR_PARTITIONS)
+    words = round(
+        (2 + 0.27 * rounds) * word_bytes
+    )  # of all rounds: they have fewer symbols in each
+    blocks = 2 * rounds * batches * partitions  # of pairs, and of segments
+    written = round(ROUND_BLOCKS * rounds * word_bytes)
+    of_words = ranges_of(words // (rounds * batches))[0]
+    of_block, moved = ranges_of(max(1, written // blocks))
+    # A range ends with the file, if it does not end before.
+    moved = min(moved, written // (2 * rounds * batches)) // 2
     return {
         "merge rounds": Stage(
-            reference_seconds=ROUNDS * ROUND_BYTE_SECONDS * word_bytes,
+            reference_seconds=ROUND_BYTE_SECONDS * words,
             tasks=batches,
-            read_bytes=ROUNDS * batches * read,
-            written_bytes=ROUNDS * word_bytes,
-            reads=ROUNDS * batches * (4 + requests) + 2 * blocks,
-            writes=ROUNDS * batches * 10,
+            read_bytes=2 * words + blocks * moved,
+            written_bytes=words + written,
+            reads=rounds * batches * (4 + 2 * (1 + of_words)) + blocks * (1 + of_block),
+            writes=rounds * batches * 10,
             memory_bytes=_ROUND_TASK_BYTES,
-            pipelines=ROUNDS,
+            pipelines=rounds,
         ),
         "driver of rounds": Stage(reference_seconds=START_SECONDS, memory_bytes=memory),
     }

@@ -83,12 +83,35 @@ def test_requests_for_blocks_grow_slowly() -> None:
 
 
 def test_merge_rounds_are_as_many_pipelines() -> None:
-    """640 MB of words are 32 batches, each read by ranges of 21 MB, twenty times."""
-    rounds = costs.rounds_stages(640 * 10**6, 5)["merge rounds"]
-    assert (rounds.tasks, rounds.pipelines) == (32, 20)
-    assert rounds.written_bytes == 20 * 640 * 10**6
-    assert rounds.reads == 20 * 32 * (4 + 7) + 2 * 20 * 32 * 32
-    assert costs.rounds_stages(64 * 10**9, 5)["merge rounds"].tasks == 1000
+    """640 MB of words are 32 batches; in ten rounds 3 GB of them, by ranges of 9 MB."""
+    stage = costs.rounds_stages(640 * 10**6, 10, 5)["merge rounds"]
+    assert (stage.tasks, stage.pipelines) == (32, 10)
+    words, others = 4.7 * 640 * 10**6, 10 * 0.15 * 640 * 10**6
+    assert stage.written_bytes == words + others
+    assert stage.reads == 10 * 32 * (4 + 2 * (1 + 4)) + 10 * 2 * 32 * 32 * 2
+    assert costs.rounds_stages(64 * 10**9, 10, 5)["merge rounds"].tasks == 1000
+
+
+@pytest.mark.parametrize(
+    ("memory", "vocab_size", "measured"),
+    [
+        (8 * 10**9, 8_000, 5),
+        (8 * 10**9, 32_000, 6),
+        (8 * 10**9, 128_000, 7),
+        (570 * 10**6, 32_000, 8),
+        (112 * 10**6, 32_000, 10),
+        (112 * 10**6, 128_000, 15),
+    ],
+)
+def test_rounds_are_nearly_as_many_as_measured(memory: int, vocab_size: int, measured: int) -> None:
+    """11.7 million words of 21.5 GB of text, which have 156 MB."""
+    said = costs.usual_rounds(vocab_size, 156 * 10**6, memory)
+    assert said == pytest.approx(measured, rel=0.2)
+
+
+def test_rounds_of_any_sizes() -> None:
+    for memory, word_bytes, vocab_size in ((0, 0, 0), (1, 10**15, 10**7), (10**15, 1, 300)):
+        assert 1 <= costs.usual_rounds(vocab_size, word_bytes, memory) < 100
 
 
 def test_a_thread_that_has_seen_more_text_is_faster() -> None:
