@@ -66,7 +66,7 @@ PASSES = 20  # a usual number of passes and rounds of models that are learned in
 
 ROUND_BYTE_SECONDS = 170e-9  # of a merge round, for each byte of the words in it
 ROUND_BLOCKS = 0.15  # the bytes of pairs and segments of a round, for each byte of all words
-_WORD_BATCH_BYTES, _MAX_PAIR_PARTITIONS, _ROUND_TASK_BYTES = 64 * 10**6, 1024, 256 << 20
+_MAX_PAIR_PARTITIONS, _ROUND_TASK_BYTES = 1024, 256 << 20
 
 REFERENCE_BYTES = 200  # of a shuffled reference to blocks of words
 
@@ -81,6 +81,7 @@ _TOKENIZE_SPLIT, _TOKENIZE_SPLIT_DRIVER = (4, 4), (10, 6)
 _MEASURE, _SCATTER, _ARRANGE_DRIVER = (6, 2), (6, 2), (4, 2)
 _NEW_SHARD, _NEW_SHARD_DRIVER = (4, 3), (6, 6)
 _REGROUP, _REGROUP_DRIVER = (4, 2), (4, 2)
+_ROUND, _WORD_BATCH = (25, 8), (11, 10)
 _BLOCK = 3  # of a block of a block file: its size, where it is, and what is in it
 
 
@@ -252,7 +253,7 @@ def rounds_stages(word_bytes: int, rounds: int, memory: int) -> dict[str, Stage]
 
     The time in which the driver learns from segments is not predicted.
     """
-    batches = max(PARTITIONS, ceil(word_bytes / _WORD_BATCH_BYTES))
+    batches = _word_batches(max(1, word_bytes / PARTITIONS))
     partitions = min(batches, _MAX_PAIR_PARTITIONS)
     words = round(
         (2 + 0.27 * rounds) * word_bytes
@@ -269,13 +270,23 @@ def rounds_stages(word_bytes: int, rounds: int, memory: int) -> dict[str, Stage]
             tasks=batches,
             read_bytes=2 * words + blocks * moved,
             written_bytes=words + written,
-            reads=rounds * batches * (4 + 2 * (1 + of_words)) + blocks * (1 + of_block),
-            writes=rounds * batches * 10,
+            reads=rounds * (_ROUND[0] + batches * (_WORD_BATCH[0] + 2 * (1 + of_words)))
+            + blocks * (1 + of_block),
+            writes=rounds * (_ROUND[1] + batches * _WORD_BATCH[1]),
             memory_bytes=_ROUND_TASK_BYTES,
             pipelines=rounds,
         ),
         "driver of rounds": Stage(reference_seconds=START_SECONDS, memory_bytes=memory),
     }
+
+
+def _word_batches(part_bytes: float) -> int:
+    """Return the number of word batches of so large parts, which are joined or cut."""
+    from bpe_beam.jobs.train.commits import MAXIMUM_WORD_BYTES, MINIMUM_WORD_BYTES
+
+    if part_bytes > MAXIMUM_WORD_BYTES:
+        return PARTITIONS * ceil(part_bytes / MAXIMUM_WORD_BYTES)
+    return ceil(PARTITIONS / max(1, MINIMUM_WORD_BYTES // part_bytes))
 
 
 def tokenizing_seconds(text: float, threads: int) -> float:

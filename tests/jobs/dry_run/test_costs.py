@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import types
+from typing import Any
+
 import pytest
 
 from bpe_beam.jobs.dry_run import costs
 from bpe_beam.jobs.dry_run.costs import Corpus, Stage
+from bpe_beam.jobs.train.commits import first_slices
 
 pytestmark = pytest.mark.quick
 
@@ -88,8 +92,18 @@ def test_merge_rounds_are_as_many_pipelines() -> None:
     assert (stage.tasks, stage.pipelines) == (32, 10)
     words, others = 4.7 * 640 * 10**6, 10 * 0.15 * 640 * 10**6
     assert stage.written_bytes == words + others
-    assert stage.reads == 10 * 32 * (4 + 2 * (1 + 4)) + 10 * 2 * 32 * 32 * 2
-    assert costs.rounds_stages(64 * 10**9, 10, 5)["merge rounds"].tasks == 1000
+    assert stage.reads == 10 * (25 + 32 * (11 + 2 * (1 + 4))) + 10 * 2 * 32 * 32 * 2
+
+
+@pytest.mark.parametrize(
+    ("part_bytes", "batches"), [(321_000, 2), (5 * 10**6, 32), (10**8, 32), (129 * 10**6, 64)]
+)
+def test_word_batches_of_equal_parts(part_bytes: int, batches: int) -> None:
+    parts = [types.SimpleNamespace(word_bytes=part_bytes)] * 32
+    manifest: Any = types.SimpleNamespace(parts=parts)
+    assert len(first_slices(manifest)) == batches
+    stages = costs.rounds_stages(32 * part_bytes, 10, 5)
+    assert stages["merge rounds"].tasks == batches
 
 
 @pytest.mark.parametrize(
