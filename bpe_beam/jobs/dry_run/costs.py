@@ -77,7 +77,7 @@ TOKEN_COUNT_BYTES = 6.6  # of each token of the vocabulary, for each split
 # The requests beyond the ranges of large files: (reads, writes) of a task, and the driver's for it.
 _COUNT_SPLIT, _COUNT_SPLIT_DRIVER = (2, 2), (2, 1)
 _PART, _PART_DRIVER = (2, 2), (4, 3)
-_TOKENIZE_SPLIT, _TOKENIZE_SPLIT_DRIVER = (4, 4), (10, 6)
+_TOKENIZE_SPLIT, _TOKENIZE_SPLIT_DRIVER = (4, 4), (9, 5)
 _MEASURE, _SCATTER, _ARRANGE_DRIVER = (6, 2), (6, 2), (4, 2)
 _NEW_SHARD, _NEW_SHARD_DRIVER = (4, 3), (6, 6)
 _REGROUP, _REGROUP_DRIVER = (4, 2), (4, 2)
