@@ -267,7 +267,7 @@ def table() -> None:
             )
             whole = said[0]["cluster"]
             cells = [name, f"{whole['processor_seconds'] / 3600:,.1f}"]
-            cells += [f"{whole['requests'] / 1e6:,.1f} M", read, written]
+            cells += [f"{whole['requests'] / 1e6:,.2g} M", read, written]
             cells += [format_bytes(whole[f"{who}_memory_bytes"]) for who in ("worker", "driver")]
             cells += [
                 f"{row['cluster']['seconds'] / 3600:,.1f} h, {row['cluster_price']['total']:,.0f}"

@@ -35,7 +35,7 @@ tokens need more."""
 
 WORD_CACHE_BYTES = 64 << 20  # the memory of the word cache of an encoding thread
 
-REQUEST_SECONDS, BYTE_SECONDS = 5.2e-3, 1.8e-9
+REQUEST_SECONDS, BYTE_SECONDS = 4.8e-3, 1.8e-9
 """The processor time of a store's client for each request, and for each byte."""
 
 START_SECONDS = 2.5  # the processor time until a process has begun to work
@@ -241,11 +241,11 @@ def usual_rounds(vocab_size: int, word_bytes: int, driver_memory: int) -> int:
     """Return a usual number of merge rounds of byte-level BPE.
 
     From round to round the minimum count of a merge falls, from that of the best pair to that of
-    the last merge, by greater factors the more memory the driver has for segments.
+    the last merge, by greater factors the more memory the driver has for segments, up to a limit.
     """
     fall = 8.7 + 1.9 * math.log(max(1, vocab_size) / 8000)
-    a_round = 0.87 - 0.09 * math.log(max(1, driver_memory) / max(1, word_bytes))
-    return max(1, round(fall * max(0.3, a_round)))
+    a_round = 0.95 - 0.185 * math.log(max(1, driver_memory) / max(1, word_bytes))
+    return max(1, round(fall * max(0.53, a_round)))
 
 
 def rounds_stages(word_bytes: int, rounds: int, memory: int) -> dict[str, Stage]:
