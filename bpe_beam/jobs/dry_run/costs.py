@@ -64,7 +64,9 @@ cache does not have, when it has seen 1 MB. Their share falls with the power 0.4
 
 PASSES = 20  # a usual number of passes and rounds of models that are learned in passes
 
-ROUND_BYTE_SECONDS = 170e-9  # of a merge round, for each byte of the words in it
+ROUND_SECONDS, ROUND_BYTE_SECONDS = 0.4, 195e-9
+"""The processor time of a merge round: in the driver, and for each byte of the words in it."""
+
 ROUND_BLOCKS = 0.15  # the bytes of pairs and segments of a round, for each byte of all words
 _MAX_PAIR_PARTITIONS, _ROUND_TASK_BYTES = 1024, 256 << 20
 
@@ -276,7 +278,9 @@ def rounds_stages(word_bytes: int, rounds: int, memory: int) -> dict[str, Stage]
             memory_bytes=_ROUND_TASK_BYTES,
             pipelines=rounds,
         ),
-        "driver of rounds": Stage(reference_seconds=START_SECONDS, memory_bytes=memory),
+        "driver of rounds": Stage(
+            reference_seconds=START_SECONDS + ROUND_SECONDS * rounds, memory_bytes=memory
+        ),
     }
 
 
