@@ -242,8 +242,8 @@ def training_stages(
 def usual_rounds(vocab_size: int, word_bytes: int, driver_memory: int) -> int:
     """Return a usual number of merge rounds of byte-level BPE.
 
-    From round to round the minimum count of a merge falls, from that of the best pair to that of
-    the last merge, by greater factors the more memory the driver has for segments, up to a limit.
+    From round to round the minimum count of a merge falls, from the best pair's to the last
+    merge's, by greater factors the more memory the driver has for segments, up to a limit.
     """
     fall = 8.7 + 1.9 * math.log(max(1, vocab_size) / 8000)
     a_round = 0.95 - 0.185 * math.log(max(1, driver_memory) / max(1, word_bytes))

@@ -136,7 +136,7 @@ class Trials:
         return self.grown(*(each.processor_seconds(label) for each in (self.repeated, self.second)))
 
     def grown(self, first: float, second: float) -> float:
-        """Return an amount of the whole corpus by those of both trials."""
+        """Return an amount of the whole corpus by the amounts of both trials."""
         return second + self.per_byte(first, second) * (self.text - self.second.text)
 
     def per_byte(self, first: float, second: float) -> float:
