@@ -15,6 +15,9 @@ from bpe_beam.settings.field import Kind
 from bpe_beam.storage import Storage, redact
 from bpe_beam.storage.yaml_file import Entry, pairs, read_mapping, reason_of, texts
 
+_WRONG_TAG = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError)
+"""The errors of tags that do not fit their values; their texts may have the value."""
+
 
 def read_config(
     path: str, job: str, keys: Mapping[str, Kind], storage: Storage
@@ -65,16 +68,8 @@ def _value(node: yaml.Node, where: str, kind: Kind) -> Value:
 def _mapping(node: yaml.MappingNode, where: str) -> JsonObject:
     try:
         mapping: Any = yaml.constructor.SafeConstructor().construct_document(node)
-    # Tags that do not fit their values raise errors of many kinds, which may quote the value.
-    except (
-        yaml.YAMLError,
-        RecursionError,
-        ValueError,
-        TypeError,
-        LookupError,
-        AttributeError,
-    ) as e:
-        raise UsageError(f"{where} cannot be read{reason_of(e)}") from None
+    except (yaml.YAMLError, RecursionError, *_WRONG_TAG) as error:
+        raise UsageError(f"{where} cannot be read{reason_of(error)}") from None
     if not isinstance(mapping, dict) or not all(isinstance(name, str) for name in mapping):
         raise UsageError(f"{where}: each name before a colon must be a text")
     try:

@@ -6,12 +6,14 @@ where it is used: PyYAML is slow to import.
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 import yaml
 
 from bpe_beam.errors import UsageError
 from bpe_beam.storage.client import Storage
+from bpe_beam.storage.error_messages import named_errors
 from bpe_beam.storage.names import redact
 
 MAX_BYTES = 1 << 20
@@ -40,7 +42,7 @@ def read_mapping(storage: Storage, url: str, what: str) -> list[Entry]:
         DataError: It cannot be read.
     """
     where = f"{what} {redact(url)}"
-    with storage.open(url) as stream:
+    with named_errors("read", url), storage.open(url) as stream:
         data = stream.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         raise UsageError(f"{where} must be a YAML file of at most {MAX_BYTES:,} bytes")
@@ -69,13 +71,9 @@ def texts(node: yaml.Node, where: str) -> list[str]:
     items = node.value if isinstance(node, yaml.SequenceNode) else [node]
     if not all(isinstance(item, yaml.ScalarNode) for item in items):
         raise UsageError(f"{where} must be a text, a number, or a list of them")
-    if not items or any(item.tag == "tag:yaml.org,2002:null" for item in items):
+    if any(item.tag == "tag:yaml.org,2002:null" for item in items):
         raise UsageError(f"{where} has no value")
-    # YAML reads JSON too, which may write one character as the escapes of two surrogates.
-    return [
-        item.value.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
-        for item in items
-    ]
+    return list(map(_text, items))
 
 
 def pairs(node: yaml.Node, where: str) -> list[str]:
@@ -86,8 +84,17 @@ def pairs(node: yaml.Node, where: str) -> list[str]:
     for name, values in node.value:
         if not isinstance(name, yaml.ScalarNode):
             raise UsageError(f"{where}: each name before a colon must be a text")
-        found += [f"{name.value}={value}" for value in texts(values, f"{where}.{name.value}")]
+        several = texts(values, f"{where}.{name.value}")
+        if not several:
+            raise UsageError(f"{where}.{name.value} has no value")
+        found += [f"{_text(name)}={value}" for value in several]
     return found
+
+
+def _text(node: yaml.ScalarNode) -> str:
+    # YAML reads JSON too, which may write one character as the escapes of two surrogates.
+    value: str = node.value
+    return value.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
 
 
 def reason_of(error: Exception) -> str:
@@ -95,7 +102,7 @@ def reason_of(error: Exception) -> str:
     mark = getattr(error, "problem_mark", None)
     problem = str(getattr(error, "problem", None) or "")
     if any(word in problem for word in ("alias", "anchor", "tag")):
-        problem = problem.partition(" '")[0]
+        problem = re.split("['\"]", problem)[0].rstrip()
     return (f", line {mark.line + 1}" if mark else "") + (f": {problem}" if problem else "")
 
 

@@ -314,8 +314,9 @@ def test_nothing_is_left_after_a_crash() -> None:
 
     wait_until(lambda: not left() and not any(map(hosts_module._alive, firsts)), "the end of all")
     with Hosts(["one"]):  # removes what the kernel does not
-        groups = hosts_module._CONTROL_GROUPS
-        assert not [*groups.glob("**/bpe-beam-hosts-*")]
+        name = f"bpe-beam-hosts-{firsts[2]}-*"
+        for pattern in (name, f"*/{name}"):
+            assert not [*hosts_module._CONTROL_GROUPS.glob(pattern)]
 
 
 def test_leftovers_of_a_crash_end_when_the_next_network_begins() -> None:

@@ -119,7 +119,7 @@ def test_a_file(tmp_path: Path) -> None:
         ("share: {web: {a: 1}}", "line 1: share.web must be a text, a number"),
         ("share: {web: }", "line 1: share.web has no value"),
         ("tokens: {web: 5}", "tokens must be a whole number"),
-        ("tokens: []", "line 1: tokens has no value"),
+        ("tokens: []", "line 1: tokens must be one value, got 0"),
         ("share: {web: 1, code: []}", "line 1: share.code has no value"),
         ("{}", "must have options, got none in"),
         ("seed: 1\ntokens_of: {web: 5, code: x}", "line 2: tokens_of must be a whole number"),

@@ -28,6 +28,7 @@ def test_values_are_as_typed(tmp_path: Path) -> None:
         "c": ["x=1", "y=2", "y=3"],
     }
     assert read(tmp_path, "") == read(tmp_path, "# nothing\n") == {}
+    assert read(tmp_path, r'{"a": {"\ud83d\udc4d": 1}, "b": []}') == {"a": ["👍=1"], "b": []}
     assert read(tmp_path, "a: &x [1]\nb: *x\n") == {"a": ["1"], "b": ["1"]}
 
 
@@ -39,7 +40,6 @@ def test_values_are_as_typed(tmp_path: Path) -> None:
         (b"\xff\xfe\xff", "is not valid YAML"),
         ("a: " + "[" * 1000, "is not valid YAML"),
         ("a: &x {b: *x}", "is not valid YAML"),
-        ("a: []", "a has no value"),
         ("a: {b: []}", "a.b has no value"),
         ("just text", "must be a mapping, one `name: value` a line"),
         ("[a]: b", "line 1: each name before a colon must be a text"),
@@ -56,7 +56,7 @@ def test_what_is_wrong(tmp_path: Path, text: str | bytes, said: str) -> None:
 
 
 def test_the_parser_quotes_no_secret(tmp_path: Path) -> None:
-    for text in ("a: *hunter2", "a: !x!hunter2 b", "a: &hunter2 &hunter2 b"):
+    for text in ("a: *hunter2", "a: !x!hunter2's b", "a: &hunter2 &hunter2 b"):
         with pytest.raises(
             UsageError, match=r"^file .*f\.yaml is not valid YAML, line 1: "
         ) as error:

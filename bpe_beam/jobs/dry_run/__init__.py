@@ -288,12 +288,11 @@ def _training(
         storage = round(last.storage_bytes * recipe.vocab_size / max(1, last.vocab_size))
     peak = first.before + (min(needed, settings.driver_memory) if in_rounds else grown)
     if in_rounds:
-        entries, memory_bytes = recipe.vocab_size, settings.driver_memory
-        by_merges = isinstance(recipe, BpeRecipe | WordPieceRecipe)
-        rounds = (
-            costs.usual_rounds(entries, word_bytes, memory_bytes) if by_merges else costs.PASSES
-        )
-        stages = costs.rounds_stages(word_bytes, rounds, peak)
+        stages = costs.passes_stages(word_bytes, peak)
+        if isinstance(recipe, BpeRecipe | WordPieceRecipe):
+            limit = settings.driver_memory
+            rounds = costs.usual_rounds(recipe.vocab_size, word_bytes, limit)
+            stages = costs.rounds_stages(word_bytes, rounds, peak)
     else:
         counts_bytes = sum(part.file.bytes for part in manifest.parts) * unique
         counts_bytes //= max(1, manifest.unique_words)

@@ -97,12 +97,13 @@ def prediction(
     `pace` is the pace of the machine that has measured the stages.
 
     Stages of workers that follow one another are one pipeline, unless the driver is between them,
-    as it is before the rounds of a stage of several pipelines.
+    as it is before a stage with pipelines of its own.
     """
     pipelines, before = 0, None
     for stage in stages.values():
-        if stage.tasks and (before is None or not before.tasks or stage.pipelines > 1):
-            pipelines += stage.pipelines
+        if stage.tasks:
+            follows = before is not None and before.tasks > 0
+            pipelines += stage.pipelines or int(not follows)
         before = stage
     runner = Stage(reference_seconds=pipelines * runner_seconds(cluster.workers))
     taken = {name: seconds_of(stage, cluster, pace) for name, stage in stages.items()}

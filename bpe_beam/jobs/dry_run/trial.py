@@ -140,10 +140,12 @@ class Trials:
         return second + self.per_byte(first, second) * (self.text - self.second.text)
 
     def per_byte(self, first: float, second: float) -> float:
-        """Return how much an amount grows with each byte of text.
+        """Return how much an amount grows with each byte of text; 0 if all of it was read.
 
         Samples of few large row groups may have the same text; then all of it grows.
         """
+        if self.share == 1:
+            return 0.0
         more = self.second.text - self.first.text
         return max(0.0, second - first) / more if more > 0 else second / self.second.text
 

@@ -69,6 +69,8 @@ def test_each_round_is_a_pipeline() -> None:
     rows = prediction(stages, CLUSTER, Prices(), 0)
     assert rows["cluster"]["pipelines"] == 21
     assert rows["cluster_stages"]["runner"]["seconds"] == 21 * 30
+    stages["merge rounds"] = replace(stage(80), pipelines=1)
+    assert prediction(stages, CLUSTER, Prices(), 0)["cluster"]["pipelines"] == 2
 
 
 def test_memory_of_a_worker_beyond_what_it_has() -> None:
@@ -116,7 +118,7 @@ def test_the_file_of_the_example() -> None:
         ("core_hour: 1e400", "must be a number from 0"),
         ('core_hour: !!int ""', "must be a number from 0"),
         ("core_hour: [1, 2]", "must be one value, got 2"),
-        ("core_hour: []", "has no value"),
+        ("core_hour: []", "must be one value, got 0"),
         ("# nothing", "must have prices, got none"),
         ("currency: {a: b}", "currency"),
         ("- 1", "must be a mapping"),

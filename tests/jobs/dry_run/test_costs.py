@@ -127,6 +127,12 @@ def test_rounds_are_nearly_as_many_as_measured(
     assert said == pytest.approx(measured, rel=0.2)
 
 
+def test_passes_read_all_words_each_time() -> None:
+    stage = costs.passes_stages(640 * 10**6, 5)["passes"]
+    assert (stage.tasks, stage.pipelines) == (32, costs.PASSES)
+    assert stage.read_bytes == costs.PASSES * stage.written_bytes == costs.PASSES * 640 * 10**6
+
+
 def test_rounds_of_any_sizes() -> None:
     for memory, word_bytes, vocab_size in ((0, 0, 0), (1, 10**15, 10**7), (10**15, 1, 300)):
         assert 1 <= costs.usual_rounds(vocab_size, word_bytes, memory) < 1000

@@ -323,6 +323,7 @@ def test_samples_of_the_same_text() -> None:
     assert trials.grown(3, 3.001) == pytest.approx(10 * 3.001)
     whole = dataclasses.replace(trials, plan=Plan("", (), ()))
     assert whole.grown(3, 3) == 3
+    assert dataclasses.replace(whole, workers=2).seconds == 0.5 + 2
 
 
 def test_slots_without_a_split_learn_no_words() -> None:
