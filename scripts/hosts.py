@@ -40,14 +40,14 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import hosts_inside
 from hosts_inside import FOLDER, Missing, call
+from hosts_processes import alive, beginning, namespace, numbers, removed, wait_until
 
 STATE = FOLDER / "network.json"
 INSIDE = str(Path(hosts_inside.__file__))
@@ -121,7 +121,7 @@ class Host:
     @property
     def ended(self) -> bool:
         """Whether the host has ended."""
-        return not self.began or _beginning(self.pid) != self.began
+        return not self.began or beginning(self.pid) != self.began
 
     def command(self, *args: str | Path) -> list[str]:
         """Return the command that runs a command on the host, which is killed when this one is."""
@@ -175,8 +175,8 @@ class Host:
         return self._within("pid")
 
     def _within(self, kind: str) -> list[int]:
-        ours = "" if self.ended else _namespace(self.pid)
-        return [each for each in _numbers() if ours and _namespace(each, kind) == ours]
+        ours = "" if self.ended else namespace(self.pid)
+        return [each for each in numbers() if ours and namespace(each, kind) == ours]
 
     def stop(self) -> None:
         """Let all processes stand still, as on a machine that hangs; its network answers."""
@@ -270,10 +270,12 @@ class Host:
         if not self.ended:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
-        _wait(lambda: not self.processes(), f"the end of {self.name}")
+        wait_until(lambda: not self.processes(), f"the end of {self.name}")
         with contextlib.suppress(Missing):  # the kernel removes it, but later
             self._switch("ip", "link", "delete", self.link)
-        _wait(lambda: all(map(_removed, self._groups())), f"the end of the limits of {self.name}")
+        wait_until(
+            lambda: all(map(removed, self._groups())), f"the end of the limits of {self.name}"
+        )
 
     @property
     def _group(self) -> str:
@@ -333,7 +335,7 @@ class Hosts:
             for host in self._hosts.values():
                 each.callback(host.kill)
         if self._switch:
-            _wait(lambda: not _alive(self._switch), "the end of the switch")
+            wait_until(lambda: not alive(self._switch), "the end of the switch")
 
     def __getitem__(self, name: str) -> Host:
         if name not in self._hosts:
@@ -349,7 +351,7 @@ class Hosts:
         shown = [str(each) for each in (*_needed(), *self.show)]
         settings = {"name": name, "disk": self.disk, "hosts": self._table(), "show": shown}
         pid = self._spawn("host", json.dumps(settings))
-        host = self._hosts[name] = self._host(name, pid, _beginning(pid))
+        host = self._hosts[name] = self._host(name, pid, beginning(pid))
         ends = ("name", host.link, "type", "veth", "peer", "name", "eth0", "netns", str(pid))
         host._switch("ip", "link", "add", *ends)
         mac = f"02:00:00:00:00:{host.number:02x}"  # the same for a new host of the name
@@ -427,44 +429,6 @@ def _enter(network: int) -> None:
         raise OSError(ctypes.get_errno(), "the network of a host cannot be entered")
 
 
-def _wait(reached: Callable[[], object], what: str) -> None:
-    end = time.monotonic() + SECONDS
-    while not reached():
-        if time.monotonic() > end:
-            raise Missing(f"waited {SECONDS} s for {what}")
-        time.sleep(0.02)
-
-
-def _numbers() -> Iterable[int]:
-    return (int(each.name) for each in Path("/proc").iterdir() if each.name.isdigit())
-
-
-def _namespace(process: int, kind: str = "pid") -> str:
-    """Return the namespace of a process's number; "" if it has ended."""
-    with contextlib.suppress(OSError):
-        return str(Path(f"/proc/{process}/ns/{kind}").readlink())
-    return ""
-
-
-def _beginning(process: int) -> str:
-    """Return when a process began, in ticks since the machine did; "" if it has ended."""
-    with contextlib.suppress(OSError):
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[19]
-    return ""
-
-
-def _alive(process: int) -> bool:
-    with contextlib.suppress(OSError):
-        return "\nState:\tZ" not in Path(f"/proc/{process}/status").read_text()
-    return False
-
-
-def _removed(group: Path) -> bool:
-    with contextlib.suppress(OSError):
-        group.rmdir()
-    return not group.exists()
-
-
 def _inside(keeper: int, *action: str) -> list[str]:
     return [sys.executable, INSIDE, str(keeper), *action]
 
@@ -474,11 +438,11 @@ def _end_leftovers() -> None:
 
     def leftovers() -> list[int]:
         rows = []
-        for number in _numbers():
+        for number in numbers():
             with contextlib.suppress(OSError):
                 line = Path(f"/proc/{number}/cmdline").read_bytes().decode(errors="replace")
                 script, owner = [*line.split("\0"), "", ""][1:3]
-                if script == INSIDE and owner.isdigit() and not _alive(int(owner)):
+                if script == INSIDE and owner.isdigit() and not alive(int(owner)):
                     rows.append(number)
         return rows
 
@@ -488,15 +452,15 @@ def _end_leftovers() -> None:
                 os.kill(number, signal.SIGKILL)
         return not found
 
-    _wait(ended, "the end of what an earlier network left")
+    wait_until(ended, "the end of what an earlier network left")
 
 
 def _remove_old_groups() -> None:
     """Remove the control groups of networks that ended without their own `__exit__`."""
     for pattern in ("bpe-beam-hosts-*", "*/bpe-beam-hosts-*"):
         for group in _CONTROL_GROUPS.glob(pattern):
-            if not _alive(int(group.name.split("-")[3])):
-                _removed(group)
+            if not alive(int(group.name.split("-")[3])):
+                removed(group)
 
 
 def _keep(names: list[str], disk: str) -> None:
@@ -516,7 +480,7 @@ def _known() -> dict[str, Any]:
     """Return the network of the command line."""
     with contextlib.suppress(OSError, ValueError):
         state: dict[str, Any] = json.loads(STATE.read_text())
-        if _alive(state["switch"]):
+        if alive(state["switch"]):
             return state
     raise Missing("there is no network: `hosts.py up NAME ...` makes one")
 
@@ -532,7 +496,7 @@ def _up(names: list[str], disk: str) -> None:
             line, start_new_session=True, stdin=subprocess.DEVNULL, stdout=log, stderr=log
         )
     try:
-        _wait(lambda: STATE.exists() or keeper.poll() is not None, "the hosts")
+        wait_until(lambda: STATE.exists() or keeper.poll() is not None, "the hosts")
     except Missing:
         keeper.terminate()
         raise
@@ -543,7 +507,7 @@ def _up(names: list[str], disk: str) -> None:
 def _down() -> None:
     keeper = _known()["keeper"]
     os.kill(keeper, signal.SIGTERM)
-    _wait(lambda: not _alive(keeper), "the end of the network")
+    wait_until(lambda: not alive(keeper), "the end of the network")
 
 
 def _arguments() -> argparse.Namespace:

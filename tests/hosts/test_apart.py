@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import hosts as hosts_module
+import hosts_processes
 import pytest
 import waiting
 from command_line import ROOT
@@ -306,13 +307,13 @@ def test_nothing_is_left_after_a_crash() -> None:
         assert select.select([owner.stdout], [], [], SECONDS)[0], "the network is not ready"
         firsts = [int(each) for each in owner.stdout.readline().split()]
         assert len(firsts) == 3
-        assert all(map(hosts_module._alive, firsts))
+        assert all(map(hosts_processes.alive, firsts))
 
     def left() -> list[str]:
         marks = ("4321.5", f"{owner.pid} carry host")
         return [row for row in processes() if any(mark in row for mark in marks)]
 
-    wait_until(lambda: not left() and not any(map(hosts_module._alive, firsts)), "the end of all")
+    wait_until(lambda: not left() and not any(map(hosts_processes.alive, firsts)), "the end of all")
     with Hosts(["one"]):  # removes what the kernel does not
         name = f"bpe-beam-hosts-{firsts[2]}-*"
         for pattern in (name, f"*/{name}"):
