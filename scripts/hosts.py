@@ -46,13 +46,12 @@ from pathlib import Path
 from typing import Any
 
 import hosts_inside
-from hosts_inside import FOLDER, Missing, call
+from hosts_inside import FOLDER, SECONDS, Missing, call
 from hosts_processes import alive, beginning, namespace, numbers, removed, wait_until
 
 STATE = FOLDER / "network.json"
 INSIDE = str(Path(hosts_inside.__file__))
 SUBNET = "198.18.0"
-SECONDS = 60
 CLOCKS = ("/usr/lib/*/faketime/libfaketime.so.1", "/usr/lib*/faketime/libfaketime.so.1")
 """Where Debian, Ubuntu and Fedora have libfaketime."""
 
@@ -331,7 +330,7 @@ class Hosts:
     def __exit__(self, *error: object) -> None:
         os.close(self._write)  # which ends all hosts, also those that another process has started
         os.close(self._read)
-        with contextlib.ExitStack() as each:  # goes on with the others if one fails
+        with contextlib.ExitStack() as each:  # one that fails keeps no other
             for host in self._hosts.values():
                 each.callback(host.kill)
         if self._switch:

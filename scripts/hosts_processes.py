@@ -11,6 +11,7 @@ from hosts_inside import SECONDS, Missing
 
 
 def numbers() -> Iterable[int]:
+    """Return the numbers of all processes of the machine."""
     return (int(each.name) for each in Path("/proc").iterdir() if each.name.isdigit())
 
 
@@ -29,18 +30,21 @@ def beginning(process: int) -> str:
 
 
 def alive(process: int) -> bool:
+    """Return whether a process is there and is no zombie."""
     with contextlib.suppress(OSError):
         return "\nState:\tZ" not in Path(f"/proc/{process}/status").read_text()
     return False
 
 
 def removed(group: Path) -> bool:
+    """Remove an empty control group; return whether it is gone."""
     with contextlib.suppress(OSError):
         group.rmdir()
     return not group.exists()
 
 
 def wait_until(reached: Callable[[], object], what: str) -> None:
+    """Wait until something is reached; raise `Missing` after a minute."""
     end = time.monotonic() + SECONDS
     while not reached():
         if time.monotonic() > end:

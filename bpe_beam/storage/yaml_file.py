@@ -38,7 +38,7 @@ def read_mapping(storage: Storage, url: str, what: str) -> list[Entry]:
 
     Raises:
         UsageError: The file is too large, or is not YAML; is not a mapping of texts to values; or a
-            mapping in it repeats a name, of which YAML would keep the last value only.
+            mapping in it repeats a name: YAML would keep the last of its values only.
         DataError: It cannot be read.
     """
     where = f"{what} {redact(url)}"

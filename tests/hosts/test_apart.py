@@ -22,8 +22,8 @@ import hosts_processes
 import pytest
 import waiting
 from command_line import ROOT
-from hosts import SECONDS, Host, Hosts
-from hosts_inside import Missing
+from hosts import Host, Hosts
+from hosts_inside import SECONDS, Missing
 
 pytestmark = pytest.mark.hosts
 wait_until = functools.partial(waiting.wait_until, seconds=2 * SECONDS)

@@ -287,12 +287,11 @@ def _training(
         grown += round(needed * min(1.0, last.grown / sampled))
         storage = round(last.storage_bytes * recipe.vocab_size / max(1, last.vocab_size))
     peak = first.before + (min(needed, settings.driver_memory) if in_rounds else grown)
-    if in_rounds:
+    if in_rounds and isinstance(recipe, BpeRecipe | WordPieceRecipe):
+        rounds = costs.usual_rounds(recipe.vocab_size, word_bytes, settings.driver_memory)
+        stages = costs.rounds_stages(word_bytes, rounds, peak)
+    elif in_rounds:
         stages = costs.passes_stages(word_bytes, peak)
-        if isinstance(recipe, BpeRecipe | WordPieceRecipe):
-            limit = settings.driver_memory
-            rounds = costs.usual_rounds(recipe.vocab_size, word_bytes, limit)
-            stages = costs.rounds_stages(word_bytes, rounds, peak)
     else:
         counts_bytes = sum(part.file.bytes for part in manifest.parts) * unique
         counts_bytes //= max(1, manifest.unique_words)

@@ -287,7 +287,7 @@ def rounds_stages(word_bytes: int, rounds: int, memory: int) -> dict[str, Stage]
 
 
 def passes_stages(word_bytes: int, memory: int) -> dict[str, Stage]:
-    """Return the stages of a training in passes, each of which reads the segments of all words."""
+    """Return the stages of a training in passes; each pass reads the segments of all words."""
     batches = _word_batches(max(1, word_bytes / PARTITIONS))
     requests, _ = ranges_of(word_bytes // batches)
     return {
